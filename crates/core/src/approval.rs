@@ -1,0 +1,270 @@
+//! Requests for a person's yes, and the answers: data only. Who may answer what is decided by the
+//! records that the loop holds.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::content::ToolCall;
+use crate::identity::{Occurrence, RunId};
+
+/// A question to the outside whether one call may run.
+///
+/// The request id is random and not the call's id; an answer fits this request alone, once.
+/// JSON form: the fields by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ApprovalRequest {
+    /// The random id by which an answer names this request.
+    pub request_id: String,
+    /// The run that waits.
+    pub run_id: RunId,
+    /// The call's place in it.
+    pub occurrence: Occurrence,
+    /// The call's label, as the model gave it.
+    pub call_id: String,
+    /// The tool that would run.
+    pub tool: String,
+    /// The arguments that would run: parsed, rewritten by hooks, validated.
+    pub arguments: Value,
+    /// Why it is asked, where a policy says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl ApprovalRequest {
+    /// A request with a fresh random id.
+    pub fn new(
+        run_id: RunId,
+        occurrence: Occurrence,
+        call: &ToolCall,
+        tool: impl Into<String>,
+        arguments: Value,
+    ) -> Self {
+        Self {
+            request_id: crate::identity::random_hex(),
+            run_id,
+            occurrence,
+            call_id: call.id().to_owned(),
+            tool: tool.into(),
+            arguments,
+            reason: None,
+        }
+    }
+
+    /// Says why it is asked.
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+}
+
+/// An answer to a pending request, given in the options of the next leg.
+///
+/// JSON form: `{"request_id": …, "decision": "approve"}`,
+/// `{…, "decision": {"deny": {"reason": …}}}`, `{…, "decision": {"approve_edited": {"arguments": …}}}`,
+/// `{…, "decision": {"resume": {"data": …}}}`; a `decision` of `null` leaves the request pending, any
+/// other value is kept as [`ApprovalDecision::Malformed`] and refused. With `arguments`, the answer
+/// holds only if they are the ones that the request shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolApprovalResponse {
+    /// Which request.
+    pub request_id: String,
+    /// What is decided; `None` decides nothing.
+    #[serde(default)]
+    pub decision: Option<ApprovalDecision>,
+    /// The arguments that the person saw, to be compared with the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Whether like calls are allowed from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<ApprovalScope>,
+}
+
+/// What is decided of a pending request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ApprovalDecision {
+    /// The call may run as recorded.
+    Approve,
+    /// The call may not run.
+    Deny {
+        /// Told to the model; blank means none.
+        reason: Option<String>,
+    },
+    /// The call may run with these arguments instead. They are validated.
+    ApproveEdited {
+        /// The arguments that run.
+        arguments: Value,
+    },
+    /// The data that an interrupted tool waits for.
+    Resume {
+        /// Handed to the tool as it is.
+        data: Value,
+    },
+    /// Something that is no decision: refused, nothing runs.
+    Malformed(Value),
+}
+
+impl<'de> Deserialize<'de> for ApprovalDecision {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "snake_case", deny_unknown_fields)]
+        enum Known {
+            Approve,
+            Deny {
+                #[serde(default)]
+                reason: Option<String>,
+            },
+            ApproveEdited {
+                arguments: Value,
+            },
+            Resume {
+                #[serde(default)]
+                data: Value,
+            },
+        }
+        let value = Value::deserialize(deserializer)?;
+        Ok(match Known::deserialize(&value) {
+            Ok(Known::Approve) => Self::Approve,
+            Ok(Known::Deny { reason }) => Self::Deny { reason },
+            Ok(Known::ApproveEdited { arguments }) => Self::ApproveEdited { arguments },
+            Ok(Known::Resume { data }) => Self::Resume { data },
+            Err(_) => Self::Malformed(value),
+        })
+    }
+}
+
+/// How far a yes reaches beyond its own call. JSON form: snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ApprovalScope {
+    /// Any call of this tool in this session.
+    ToolInSession,
+    /// Calls of this tool with the same canonical arguments in this session.
+    ArgumentsInSession,
+}
+
+impl ToolApprovalResponse {
+    /// The call may run as recorded.
+    pub fn approve(request_id: impl Into<String>) -> Self {
+        Self::new(request_id, ApprovalDecision::Approve)
+    }
+
+    /// The call may not run; a blank reason counts as none.
+    pub fn deny(request_id: impl Into<String>, reason: impl Into<String>) -> Self {
+        let reason = Some(reason.into()).filter(|reason| !reason.trim().is_empty());
+        Self::new(request_id, ApprovalDecision::Deny { reason })
+    }
+
+    /// The call may run with these arguments instead.
+    pub fn approve_edited(request_id: impl Into<String>, arguments: Value) -> Self {
+        Self::new(request_id, ApprovalDecision::ApproveEdited { arguments })
+    }
+
+    /// The data that an interrupted tool waits for.
+    pub fn resume(request_id: impl Into<String>, data: Value) -> Self {
+        Self::new(request_id, ApprovalDecision::Resume { data })
+    }
+
+    /// An answer with a decision.
+    pub fn new(request_id: impl Into<String>, decision: ApprovalDecision) -> Self {
+        Self {
+            request_id: request_id.into(),
+            decision: Some(decision),
+            arguments: None,
+            remember: None,
+        }
+    }
+
+    /// Says which arguments the person saw.
+    pub fn with_arguments(mut self, arguments: Value) -> Self {
+        self.arguments = Some(arguments);
+        self
+    }
+
+    /// Allows like calls from now on.
+    pub fn with_remember(mut self, scope: ApprovalScope) -> Self {
+        self.remember = Some(scope);
+        self
+    }
+}
+
+/// Why an answer was refused (contract E3). JSON form: snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// No open or closed record has this id.
+    UnknownRequest,
+    /// Another answer settled it.
+    AlreadySettled,
+    /// It was superseded by a new message, or expired.
+    Stale,
+    /// The arguments of the answer, or of the call as the messages show it, are not the record's.
+    ArgsMismatch,
+    /// The answer is of a kind that does not fit the request.
+    WrongCategory,
+    /// The answer is no decision, or its edited arguments do not fit the tool.
+    Malformed,
+}
+
+/// Why a pending request was closed without an answer. JSON form: snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ClosedReason {
+    /// A new message of the user took its place.
+    Superseded,
+    /// It was not answered in time.
+    Expired,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+/// A call that waits for the outside when a leg ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PendingCall {
+    /// The call's place in its run.
+    pub occurrence: Occurrence,
+    /// The call as the model made it.
+    pub call: ToolCall,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
+}
+
+impl PendingCall {
+    /// A call that waits.
+    pub fn new(occurrence: Occurrence, call: ToolCall, waits_for: WaitsFor) -> Self {
+        Self {
+            occurrence,
+            call,
+            waits_for,
+        }
+    }
+}
+
+/// What a pending call waits for. JSON form: snake case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WaitsFor {
+    /// A person's yes or no.
+    Approval(Box<ApprovalRequest>),
+    /// A result from the caller: the tool is declared, and has no body here.
+    ToolResult,
+    /// Data that an interrupted tool asked for.
+    Data {
+        /// The id by which an answer names the interrupt.
+        request_id: String,
+        /// Where in the run it happened: `run/round/position/tool/…`.
+        address: String,
+        /// What the tool says to the outside.
+        information: Value,
+    },
+    /// An earlier call of the same reply, which is undecided (sequential and exclusive tools).
+    EarlierCall,
+}

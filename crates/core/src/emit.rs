@@ -1,0 +1,110 @@
+//! A stream from a plain async function: it writes to an emitter, the stream polls it.
+//!
+//! No task, no channel: the function runs only while the stream is polled, stays one item ahead at
+//! most, and is dropped with the stream.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use futures::future::BoxFuture;
+
+use crate::error::Result;
+
+type Slot<T> = Arc<Mutex<Option<T>>>;
+
+fn lock<T>(slot: &Slot<T>) -> MutexGuard<'_, Option<T>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The writing end that the function of [`emit_stream`] gets.
+#[derive(Debug)]
+pub struct Emitter<T>(Slot<T>);
+
+impl<T> Emitter<T> {
+    /// Hands one item to the consumer; returns when the consumer asks for the next.
+    ///
+    /// Cancel-safety: an item that was handed over stays handed over.
+    pub async fn emit(&mut self, item: T) {
+        *lock(&self.0) = Some(item);
+        poll_fn(|_| {
+            if lock(&self.0).is_none() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+/// The stream of [`emit_stream`].
+pub struct EmitStream<T> {
+    body: Option<BoxFuture<'static, Result<()>>>,
+    slot: Slot<T>,
+    end: Option<crate::Error>,
+}
+
+impl<T> std::fmt::Debug for EmitStream<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EmitStream")
+            .field("ended", &self.body.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a stream of what `body` emits. An error that it returns is the last item.
+///
+/// The body is first polled when the stream is.
+///
+/// ```
+/// use futures::StreamExt;
+/// use raf_core::{Emitter, emit_stream};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let stream = emit_stream(async |mut out: Emitter<u32>| {
+///     out.emit(1).await;
+///     out.emit(2).await;
+///     Ok(())
+/// });
+/// let items: Vec<u32> = stream.map(|item| item.unwrap()).collect().await;
+/// assert_eq!(items, [1, 2]);
+/// # }
+/// ```
+pub fn emit_stream<T, F, Fut>(body: F) -> EmitStream<T>
+where
+    T: Send + 'static,
+    F: FnOnce(Emitter<T>) -> Fut,
+    Fut: Future<Output = Result<()>> + Send + 'static,
+{
+    let slot = Slot::default();
+    EmitStream {
+        body: Some(Box::pin(body(Emitter(Arc::clone(&slot))))),
+        slot,
+        end: None,
+    }
+}
+
+impl<T> Stream for EmitStream<T> {
+    type Item = Result<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(body) = &mut self.body
+            && let Poll::Ready(end) = body.as_mut().poll(context)
+        {
+            self.body = None;
+            self.end = end.err();
+        }
+        if let Some(item) = lock(&self.slot).take() {
+            return Poll::Ready(Some(Ok(item)));
+        }
+        if self.body.is_some() {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.end.take().map(Err))
+    }
+}
+
+impl<T> Unpin for EmitStream<T> {}
