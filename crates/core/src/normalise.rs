@@ -175,7 +175,7 @@ fn sendable_arguments(call: &ToolCall) -> String {
     }
 }
 
-fn result_message(call: &ToolCall, label: &str, found: Option<Found<'_>>) -> ChatMessage {
+fn result_message(call: &ToolCall, label: &str, found: Option<&Found<'_>>) -> ChatMessage {
     match found {
         Some(Found::Result(message, result)) => {
             let alone = message.role() == MessageRole::Tool && message.contents().len() == 1;
