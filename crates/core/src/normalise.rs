@@ -139,7 +139,7 @@ fn sendable(message: &ChatMessage, labels: &[String]) -> ChatMessage {
             .iter()
             .any(|content| matches!(content, Content::ToolResult(_)));
     if unchanged {
-        return message.clone();
+        return (*message).clone();
     }
     let mut labels = labels.iter();
     let contents = message
@@ -180,7 +180,7 @@ fn result_message(call: &ToolCall, label: &str, found: Option<&Found<'_>>) -> Ch
         Some(Found::Result(message, result)) => {
             let alone = message.role() == MessageRole::Tool && message.contents().len() == 1;
             if alone && result.call_id() == label {
-                return message.clone();
+                return (*message).clone();
             }
             ChatMessage::tool(result.to_builder().call_id(label).build())
         }
@@ -209,7 +209,7 @@ fn result_message(call: &ToolCall, label: &str, found: Option<&Found<'_>>) -> Ch
 fn without_results(message: &ChatMessage) -> ChatMessage {
     let is_result = |content: &Content| matches!(content, Content::ToolResult(_));
     if !message.contents().iter().any(is_result) {
-        return message.clone();
+        return (*message).clone();
     }
     let contents = message
         .contents()
