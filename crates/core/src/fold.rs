@@ -80,7 +80,7 @@ impl ResponseFold {
                 self.open().parts.push(Part::Whole((**content).clone()));
             }
             AgentResponseUpdate::ToolCallStart { position, .. } => {
-                self.open().call(*position, None)
+                self.open().call(*position, None);
             }
             AgentResponseUpdate::ToolCallEnd { position, call } => {
                 self.open().call(*position, Some(call));
