@@ -1,0 +1,213 @@
+//! What a running body can ask: who it is, whether to stop, how to say something meanwhile.
+
+use std::fmt;
+use std::sync::Arc;
+
+use raf_core::{Cancellation, Content, Extensions, Occurrence, RunId};
+use serde_json::Value;
+
+/// The context of one call. Cheap to clone; it may outlive the call, and then does nothing.
+#[derive(Clone)]
+pub struct ToolContext(Arc<Inner>);
+
+struct Inner {
+    call_id: String,
+    tool_name: String,
+    run_id: RunId,
+    parent_run_id: Option<RunId>,
+    occurrence: Occurrence,
+    attempt: u32,
+    cancellation: Cancellation,
+    extensions: Extensions,
+    progress: Option<ProgressSink>,
+    resumption: Option<Resumption>,
+}
+
+type ProgressSink = Arc<dyn Fn(Content) + Send + Sync>;
+
+/// What a body that was interrupted finds when it is entered again.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Resumption {
+    /// The state that it left behind.
+    pub state: Value,
+    /// The answer from the outside.
+    pub data: Value,
+}
+
+impl Resumption {
+    /// The state left behind, and the answer.
+    pub fn new(state: Value, data: Value) -> Self {
+        Self { state, data }
+    }
+}
+
+impl ToolContext {
+    /// A context of a call outside any run, for tests and for calling a tool by hand.
+    pub fn detached(call_id: impl Into<String>) -> Self {
+        Self::builder(call_id, "").build()
+    }
+
+    /// A context with more than a call id.
+    pub fn builder(call_id: impl Into<String>, tool_name: impl Into<String>) -> ToolContextBuilder {
+        ToolContextBuilder(Inner {
+            call_id: call_id.into(),
+            tool_name: tool_name.into(),
+            run_id: RunId::from("detached"),
+            parent_run_id: None,
+            occurrence: Occurrence::new(0, 0),
+            attempt: 1,
+            cancellation: Cancellation::new(),
+            extensions: Extensions::new(),
+            progress: None,
+            resumption: None,
+        })
+    }
+
+    /// The label that the model gave the call.
+    pub fn call_id(&self) -> &str {
+        &self.0.call_id
+    }
+
+    /// The tool's name.
+    pub fn tool_name(&self) -> &str {
+        &self.0.tool_name
+    }
+
+    /// The run that the call belongs to.
+    pub fn run_id(&self) -> &RunId {
+        &self.0.run_id
+    }
+
+    /// The run that this run is nested in.
+    pub fn parent_run_id(&self) -> Option<&RunId> {
+        self.0.parent_run_id.as_ref()
+    }
+
+    /// The call's place in its run.
+    pub fn occurrence(&self) -> Occurrence {
+        self.0.occurrence
+    }
+
+    /// A key that is the same whenever this very call is run again (retry, resume, restart), and
+    /// another one for each new call. Hand it to whatever must not happen twice.
+    pub fn idempotency_key(&self) -> String {
+        self.0.occurrence.idempotency_key(&self.0.run_id)
+    }
+
+    /// How often the body has been entered for this call, this time included: from 1.
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt
+    }
+
+    /// Says when to stop: the run was cancelled, or this call's deadline passed.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.0.cancellation
+    }
+
+    /// Whether to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancellation.is_cancelled()
+    }
+
+    /// Completes when the call is to stop. It is signalled before the body is dropped, and the body
+    /// has a grace period to end by itself.
+    pub async fn cancelled(&self) {
+        crate::execution::cancelled(&self.0.cancellation).await;
+    }
+
+    /// Says something to the consumer of the stream while the tool runs. Never blocks: pieces that
+    /// the consumer is too slow for are joined, and dropped beyond a bound. No part of the result.
+    pub fn progress(&self, content: impl Into<Content>) {
+        if let Some(progress) = &self.0.progress {
+            progress(content.into());
+        }
+    }
+
+    /// Per-run things by type, as the caller gave them in the options.
+    pub fn extensions(&self) -> &Extensions {
+        &self.0.extensions
+    }
+
+    /// Set if an earlier entry of this call was interrupted: its state, and the answer.
+    pub fn resumption(&self) -> Option<&Resumption> {
+        self.0.resumption.as_ref()
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("call_id", &self.0.call_id)
+            .field("tool_name", &self.0.tool_name)
+            .field("run_id", &self.0.run_id)
+            .field("occurrence", &self.0.occurrence)
+            .field("attempt", &self.0.attempt)
+            .field("extensions", &self.0.extensions)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`ToolContext`].
+pub struct ToolContextBuilder(Inner);
+
+impl fmt::Debug for ToolContextBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContextBuilder").finish_non_exhaustive()
+    }
+}
+
+impl ToolContextBuilder {
+    /// Sets the run.
+    pub fn run_id(mut self, id: RunId) -> Self {
+        self.0.run_id = id;
+        self
+    }
+
+    /// Sets the run that the run is nested in.
+    pub fn parent_run_id(mut self, id: Option<RunId>) -> Self {
+        self.0.parent_run_id = id;
+        self
+    }
+
+    /// Sets the place of the call.
+    pub fn occurrence(mut self, occurrence: Occurrence) -> Self {
+        self.0.occurrence = occurrence;
+        self
+    }
+
+    /// Sets which entry this is, from 1.
+    pub fn attempt(mut self, attempt: u32) -> Self {
+        self.0.attempt = attempt;
+        self
+    }
+
+    /// Sets what says when to stop.
+    pub fn cancellation(mut self, cancellation: Cancellation) -> Self {
+        self.0.cancellation = cancellation;
+        self
+    }
+
+    /// Sets the per-run things.
+    pub fn extensions(mut self, extensions: Extensions) -> Self {
+        self.0.extensions = extensions;
+        self
+    }
+
+    /// Sets where progress goes. It must not block.
+    pub fn progress(mut self, sink: impl Fn(Content) + Send + Sync + 'static) -> Self {
+        self.0.progress = Some(Arc::new(sink));
+        self
+    }
+
+    /// Says that an earlier entry was interrupted.
+    pub fn resumption(mut self, resumption: Option<Resumption>) -> Self {
+        self.0.resumption = resumption;
+        self
+    }
+
+    /// The context.
+    pub fn build(self) -> ToolContext {
+        ToolContext(Arc::new(self.0))
+    }
+}

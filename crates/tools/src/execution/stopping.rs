@@ -1,0 +1,22 @@
+//! Waiting for a cancellation that may be a flag.
+
+use std::time::Duration;
+
+use raf_core::Cancellation;
+
+/// Completes when token or flag says stop. A flag is looked at every
+/// [`Cancellation::FLAG_INTERVAL_MS`].
+pub(crate) async fn cancelled(cancellation: &Cancellation) {
+    if !cancellation.has_flag() {
+        cancellation.token().cancelled().await;
+        return;
+    }
+    let interval = Duration::from_millis(Cancellation::FLAG_INTERVAL_MS);
+    while !cancellation.is_cancelled() {
+        tokio::select! {
+            biased;
+            () = cancellation.token().cancelled() => return,
+            () = tokio::time::sleep(interval) => {}
+        }
+    }
+}
