@@ -1,17 +1,27 @@
 #![doc = include_str!("../README.md")]
 
+mod arguments;
 mod context;
 mod error;
 mod execution;
 pub mod name;
+mod namespace;
 mod output;
 mod registered;
+mod registry;
 mod schema;
+mod source;
 mod tool;
+mod toolset;
 
+pub use arguments::{InvalidArguments, check_arguments, prepare_arguments};
 pub use context::{Resumption, ToolContext, ToolContextBuilder};
 pub use error::{Interrupt, ToolError, ToolErrorKind};
+pub use namespace::NamespacedTools;
 pub use output::ToolOutput;
 pub use registered::RegisteredTool;
+pub use registry::{ExecuteError, ToolRegistry, ToolRegistryBuilder};
 pub use schema::{ArgumentFault, CompiledSchema};
+pub use source::{IToolSource, ToolOptionsExt};
 pub use tool::{ITool, ToolArguments, ToolDeadline, ToolLimits};
+pub use toolset::{ToolEntry, ToolEntryKind, ToolSet, ToolSetBuilder};

@@ -39,6 +39,14 @@ impl RegisteredTool {
         Ok(Self(Arc::new(Inner { tool, schema })))
     }
 
+    /// Another tool around this one, whose schema is the same.
+    pub(crate) fn with_same_schema(&self, tool: Arc<dyn ITool>) -> Self {
+        Self(Arc::new(Inner {
+            tool,
+            schema: self.0.schema.clone(),
+        }))
+    }
+
     /// The tool.
     pub fn tool(&self) -> &Arc<dyn ITool> {
         &self.0.tool

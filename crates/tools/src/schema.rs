@@ -1,12 +1,14 @@
 //! JSON Schema of arguments: compiled once, bounded, without network access.
 
 use std::fmt;
+use std::sync::Arc;
 
 use raf_core::{Error, Result, ToolDeclaration};
 use serde_json::Value;
 
-/// A compiled schema.
-pub struct CompiledSchema(jsonschema::Validator);
+/// A compiled schema. A cheap handle.
+#[derive(Clone)]
+pub struct CompiledSchema(Arc<jsonschema::Validator>);
 
 impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,6 +26,25 @@ pub struct ArgumentFault {
     pub expectation: String,
 }
 
+impl ArgumentFault {
+    /// A fault at a place.
+    pub fn new(pointer: impl Into<String>, expectation: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            expectation: expectation.into(),
+        }
+    }
+}
+
+impl fmt::Display for ArgumentFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pointer.is_empty() {
+            return write!(f, "the arguments {}", self.expectation);
+        }
+        write!(f, "{} {}", self.pointer, self.expectation)
+    }
+}
+
 impl CompiledSchema {
     /// Compiles the schema of a declaration.
     ///
@@ -31,7 +52,7 @@ impl CompiledSchema {
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) with the tool's name.
     pub fn compile(declaration: &ToolDeclaration) -> Result<Self> {
         jsonschema::validator_for(&declaration.parameters())
-            .map(Self)
+            .map(|validator| Self(Arc::new(validator)))
             .map_err(|error| {
                 Error::configuration(format!(
                     "the schema of tool '{}' is not valid: {error}",
@@ -49,5 +70,16 @@ impl CompiledSchema {
                 expectation: error.to_string(),
             })
             .collect()
+    }
+}
+
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
