@@ -1,13 +1,18 @@
 #![doc = include_str!("../README.md")]
 
+mod endpoint;
 mod latch;
 mod probe;
 mod reply;
 mod request;
+mod script;
 mod scripted;
+mod server;
 
+pub use endpoint::ScriptedEndpoint;
 pub use latch::Latch;
 pub use probe::Probe;
 pub use reply::Reply;
 pub use request::{ScriptedRequest, outcome_word, transcript_lines};
 pub use scripted::ScriptedChatClient;
+pub use server::{HttpRequest, HttpResponse, HttpServer};

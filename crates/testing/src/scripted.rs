@@ -1,20 +1,19 @@
 //! A chat client that follows a script and remembers what it was asked.
 
 use std::any::{Any, TypeId};
-use std::collections::VecDeque;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use raf_core::{
-    ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
-    UpdateStream, emit_stream,
+    ChatClientMetadata, ChatClientRunOptions, ChatMessage, IChatClient, Result, UpdateStream,
+    emit_stream,
 };
 
 use crate::probe::Probe;
 use crate::reply::{Reply, play};
 use crate::request::ScriptedRequest;
+use crate::script::Script;
 
 /// A model that replies as scripted, one [`Reply`] per request, in order.
 ///
@@ -42,15 +41,7 @@ pub struct ScriptedChatClient(Arc<Inner>);
 struct Inner {
     metadata: ChatClientMetadata,
     probe: Probe,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    replies: VecDeque<Reply>,
-    fallback: Option<Reply>,
-    requests: Vec<ScriptedRequest>,
-    violations: Vec<String>,
+    script: Script,
 }
 
 impl ScriptedChatClient {
@@ -72,41 +63,37 @@ impl ScriptedChatClient {
         replies: impl IntoIterator<Item = Reply>,
         metadata: ChatClientMetadata,
     ) -> Self {
-        let state = State {
-            replies: replies.into_iter().collect(),
-            ..State::default()
-        };
         Self(Arc::new(Inner {
             metadata,
             probe: Probe::new(),
-            state: Mutex::new(state),
+            script: Script::new(replies),
         }))
     }
 
     /// Gives this reply to every request beyond the script.
     pub fn with_fallback(self, reply: Reply) -> Self {
-        self.0.lock().fallback = Some(reply);
+        self.0.script.set_fallback(reply);
         self
     }
 
     /// Adds a reply at the end of the script, while it is in use too.
     pub fn push(&self, reply: Reply) {
-        self.0.lock().replies.push_back(reply);
+        self.0.script.push(reply);
     }
 
     /// The requests so far, in the order in which they were sent (first polled).
     pub fn requests(&self) -> Vec<ScriptedRequest> {
-        self.0.lock().requests.clone()
+        self.0.script.requests()
     }
 
     /// How many requests were sent so far.
     pub fn request_count(&self) -> usize {
-        self.0.lock().requests.len()
+        self.0.script.request_count()
     }
 
     /// How many replies of the script are left.
     pub fn remaining(&self) -> usize {
-        self.0.lock().replies.len()
+        self.0.script.remaining()
     }
 
     /// Counts what was done with the streams.
@@ -116,7 +103,7 @@ impl ScriptedChatClient {
 
     /// What went against the script: requests beyond it, expectations that were not met.
     pub fn violations(&self) -> Vec<String> {
-        self.0.lock().violations.clone()
+        self.0.script.violations()
     }
 
     /// Checks that the whole script was used and nothing went against it.
@@ -125,92 +112,8 @@ impl ScriptedChatClient {
     /// If a reply is left, a request came beyond the script, or an expectation was not met.
     #[track_caller]
     pub fn assert_done(&self) {
-        let mut faults = self.violations();
-        let left = self.remaining();
-        if left > 0 {
-            faults.push(format!(
-                "{left} of the scripted replies were not asked for; {} requests came",
-                self.request_count()
-            ));
-        }
-        assert!(
-            faults.is_empty(),
-            "the script was not followed:\n- {}",
-            faults.join("\n- ")
-        );
+        self.0.script.assert_done();
     }
-}
-
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The error of a next reply that is refused before there is a stream.
-    fn refuse_at_start(&self, request: &mut ScriptedRequest) -> Option<Error> {
-        let mut state = self.lock();
-        let next = state.replies.front().or(state.fallback.as_ref())?;
-        let error = next.error_at_start.clone()?;
-        let reply = state.replies.pop_front().or_else(|| state.fallback.clone());
-        request.index = state.requests.len();
-        state.requests.push(request.clone());
-        drop(state);
-        match reply.map(|reply| self.check(&reply, request)) {
-            Some(Err(violation)) => Some(violation),
-            _ => Some(error),
-        }
-    }
-
-    /// Takes the next reply for a request that is sent now.
-    fn answer(&self, mut request: ScriptedRequest) -> Result<Reply> {
-        let reply = {
-            let mut state = self.lock();
-            request.index = state.requests.len();
-            state.requests.push(request.clone());
-            state.replies.pop_front().or_else(|| state.fallback.clone())
-        };
-        let Some(mut reply) = reply else {
-            return Err(self.violation(format!(
-                "request {} came, but the script has no reply left for it: {:?}",
-                request.index,
-                request.lines()
-            )));
-        };
-        self.check(&reply, &request)?;
-        while let Some(rule) = reply.rule.take() {
-            reply = rule(&request);
-            self.check(&reply, &request)?;
-        }
-        Ok(reply)
-    }
-
-    fn check(&self, reply: &Reply, request: &ScriptedRequest) -> Result<()> {
-        let Some(check) = &reply.expectation else {
-            return Ok(());
-        };
-        catch_unwind(AssertUnwindSafe(|| check(request))).map_err(|panic| {
-            self.violation(format!(
-                "request {} is not as expected: {}",
-                request.index,
-                panic_text(&*panic)
-            ))
-        })
-    }
-
-    fn violation(&self, text: String) -> Error {
-        let error = Error::misuse(format!("the script was not followed: {text}"));
-        self.lock().violations.push(text);
-        error
-    }
-}
-
-/// The words of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_else(|| "a panic without words".to_owned())
 }
 
 #[async_trait]
@@ -222,13 +125,15 @@ impl IChatClient for ScriptedChatClient {
     ) -> Result<UpdateStream> {
         options.refuse_resume_data()?;
         let cancellation = options.cancellation.clone();
-        let mut request = ScriptedRequest::new(0, messages, options);
-        if let Some(error) = self.0.refuse_at_start(&mut request) {
+        let request = ScriptedRequest::new(0, messages, options);
+        let script = self.0.script.clone();
+        if script.refuses_at_start()
+            && let Some(error) = script.answer(request.clone())?.error_at_start
+        {
             return Err(error);
         }
-        let inner = Arc::clone(&self.0);
         let stream = emit_stream(move |out| async move {
-            let reply = inner.answer(request)?;
+            let reply = script.answer(request)?;
             play(reply, cancellation, out).await
         });
         Ok(self.0.probe.watch(stream))

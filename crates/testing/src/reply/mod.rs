@@ -274,6 +274,14 @@ impl Reply {
         }
     }
 
+    /// What the reply says of itself as a whole.
+    pub(crate) fn metadata_reports(&self) -> impl Iterator<Item = &ResponseMetadata> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Metadata(metadata) => Some(metadata),
+            _ => None,
+        })
+    }
+
     /// Why the reply ends.
     pub(crate) fn finish_reason(&self) -> FinishReason {
         self.finish.clone().unwrap_or_else(|| {
