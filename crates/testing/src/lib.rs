@@ -8,6 +8,7 @@ mod request;
 mod script;
 mod scripted;
 mod server;
+mod tools;
 
 pub use endpoint::ScriptedEndpoint;
 pub use latch::Latch;
@@ -16,3 +17,7 @@ pub use reply::Reply;
 pub use request::{ScriptedRequest, outcome_word, transcript_lines};
 pub use scripted::ScriptedChatClient;
 pub use server::{HttpRequest, HttpResponse, HttpServer};
+pub use tools::{
+    Behaviour, CountingTool, EchoTool, FailingTool, HangingTool, PanickingTool, RecordedCall,
+    ScriptedTool, ToolLog,
+};
