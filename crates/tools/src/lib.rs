@@ -17,6 +17,11 @@ mod toolset;
 pub use arguments::{InvalidArguments, check_arguments, prepare_arguments};
 pub use context::{Resumption, ToolContext, ToolContextBuilder};
 pub use error::{Interrupt, ToolError, ToolErrorKind};
+pub use execution::{
+    Batch, BatchContext, BatchEvent, ErrorPolicy, ExecuteOptions, Execution, ExecutionMode,
+    ExecutionOptions, FinishedCall, PreparedCall, QueuedCall, ReadyCall, ResultDigest, SettledCall,
+    ToolExecutor, UnknownToolPolicy, cancelled,
+};
 pub use namespace::NamespacedTools;
 pub use output::ToolOutput;
 pub use registered::RegisteredTool;

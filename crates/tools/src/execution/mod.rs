@@ -1,5 +1,19 @@
-//! The execution engine: a batch of calls in, results out.
+//! The execution engine: a batch of calls in, results out (contract D and H).
 
+mod batch;
+mod body;
+mod digest;
+mod executor;
+mod options;
+mod permits;
+mod prepare;
+mod progress;
+mod render;
 mod stopping;
 
-pub(crate) use stopping::cancelled;
+pub use batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
+pub use digest::ResultDigest;
+pub use executor::{ExecuteOptions, Execution, ToolExecutor};
+pub use options::{ErrorPolicy, ExecutionMode, ExecutionOptions, UnknownToolPolicy};
+pub use prepare::{PreparedCall, ReadyCall, SettledCall};
+pub use stopping::cancelled;

@@ -6,7 +6,7 @@ use raf_core::Cancellation;
 
 /// Completes when token or flag says stop. A flag is looked at every
 /// [`Cancellation::FLAG_INTERVAL_MS`].
-pub(crate) async fn cancelled(cancellation: &Cancellation) {
+pub async fn cancelled(cancellation: &Cancellation) {
     if !cancellation.has_flag() {
         cancellation.token().cancelled().await;
         return;

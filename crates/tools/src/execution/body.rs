@@ -1,0 +1,126 @@
+//! One body as a task: its deadline, its cancellation and grace, its panic barrier, all in its own
+//! wrapper, so that they work while nobody polls the run.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use raf_core::{Cancellation, Content};
+use serde_json::Value;
+
+use super::stopping::cancelled;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::output::ToolOutput;
+use crate::registered::RegisteredTool;
+use crate::tool::ToolArguments;
+
+/// How a body ended.
+#[derive(Debug)]
+pub(super) enum BodyEnd {
+    /// It returned, before any deadline or within the grace after a cancellation.
+    Returned(Result<BodyValue, ToolError>),
+    /// It panicked with this message.
+    Panicked(String),
+    /// The deadline passed; it was dropped.
+    TimedOut,
+    /// It was told to stop before it was entered.
+    NeverEntered,
+    /// It was told to stop and did not end within the grace; it was dropped.
+    Abandoned,
+}
+
+/// What a body returned, a stream joined.
+#[derive(Debug)]
+pub(super) enum BodyValue {
+    Void,
+    Text(String),
+    Json(Value),
+    Parts(Vec<Content>),
+}
+
+/// What a body runs under.
+#[derive(Clone, Debug)]
+pub(super) struct BodyLimits {
+    pub(super) deadline: Option<Duration>,
+    pub(super) grace: Duration,
+}
+
+/// Runs a body to its end. `stop` is the call's own signal, which the context shows the body.
+pub(super) async fn run_body(
+    tool: RegisteredTool,
+    context: ToolContext,
+    arguments: ToolArguments,
+    stop: Cancellation,
+    limits: BodyLimits,
+) -> BodyEnd {
+    if stop.is_cancelled() {
+        return BodyEnd::NeverEntered;
+    }
+    let body = AssertUnwindSafe(async move {
+        let output = tool.tool().call(context.clone(), arguments).await?;
+        join(output, &context).await
+    })
+    .catch_unwind();
+    let mut body = Box::pin(body);
+    let deadline = async {
+        match limits.deadline {
+            Some(deadline) => tokio::time::sleep(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        end = &mut body => returned(end),
+        () = cancelled(&stop) => match tokio::time::timeout(limits.grace, body).await {
+            Ok(end) => returned(end),
+            Err(_) => BodyEnd::Abandoned,
+        },
+        () = deadline => {
+            stop.cancel();
+            BodyEnd::TimedOut
+        }
+    }
+}
+
+fn returned(end: Result<Result<BodyValue, ToolError>, Box<dyn Any + Send>>) -> BodyEnd {
+    match end {
+        Ok(end) => BodyEnd::Returned(end),
+        Err(payload) => BodyEnd::Panicked(panic_message(&*payload)),
+    }
+}
+
+/// The message of a panic.
+pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+/// The whole of an output: pieces of a stream are shown as progress and joined by kind.
+async fn join(output: ToolOutput, context: &ToolContext) -> Result<BodyValue, ToolError> {
+    let mut pieces = match output {
+        ToolOutput::Void => return Ok(BodyValue::Void),
+        ToolOutput::Text(text) => return Ok(BodyValue::Text(text)),
+        ToolOutput::Json(value) => return Ok(BodyValue::Json(value)),
+        ToolOutput::Parts(parts) => return Ok(BodyValue::Parts(parts)),
+        ToolOutput::Stream(pieces) => pieces,
+    };
+    let mut parts: Vec<Content> = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        context.progress(piece.clone());
+        match (parts.last_mut(), piece) {
+            (Some(Content::Text(last)), Content::Text(text))
+                if last.extra.is_empty() && text.extra.is_empty() =>
+            {
+                last.text.push_str(&text.text);
+            }
+            (_, piece) => parts.push(piece),
+        }
+    }
+    Ok(BodyValue::Parts(parts))
+}
