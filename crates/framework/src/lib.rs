@@ -1,1 +1,5 @@
-//! TODO
+#![doc = include_str!("../README.md")]
+
+mod function_invoking;
+
+pub use function_invoking::{FunctionInvokingChatClient, FunctionInvokingOptions};

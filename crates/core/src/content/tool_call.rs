@@ -29,7 +29,6 @@ impl PartialEq for Inner {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the name of the JSON field")]
 struct Data {
     #[serde(default)]
     id: String,

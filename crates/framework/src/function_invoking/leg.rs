@@ -1,0 +1,205 @@
+//! The state of one leg, and the one way out for its updates: everything that is emitted is folded
+//! into the transcript first, so that the caller's fold and the loop's cannot differ (contract B2).
+
+use std::time::Duration;
+
+use raf_core::{
+    AbandonedCall, AgentResponseUpdate, Cancellation, ChatClientRunOptions, ChatMessage, Emitter,
+    Error, ErrorKind, Finish, FinishReason, LegSnapshot, MessageStatus, PendingCall, ResponseFold,
+    RoundUsage, RunId, SkipReason, ToolOutcome, Usage,
+};
+use raf_tools::SettledCall;
+use tokio::time::Instant;
+
+use super::counters::Counters;
+use super::no_progress::NoProgress;
+
+/// Why work stops although nothing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The run's token or flag says so.
+    Cancelled,
+    /// The leg's deadline passed.
+    Deadline,
+}
+
+impl Stop {
+    /// The outcome of a call that was not started when it came.
+    pub(super) const fn not_started(self) -> ToolOutcome {
+        match self {
+            Self::Cancelled => ToolOutcome::Cancelled { started: false },
+            Self::Deadline => ToolOutcome::skipped(SkipReason::Limit),
+        }
+    }
+}
+
+/// One leg in flight.
+pub(super) struct Leg {
+    pub(super) run_id: RunId,
+    pub(super) options: ChatClientRunOptions,
+    pub(super) counters: Counters,
+    pub(super) no_progress: NoProgress,
+    /// Whether the next request is the first of a turn of the user.
+    pub(super) first_request: bool,
+    /// Whether an empty reply was asked again.
+    pub(super) nudged: bool,
+    pub(super) pending: Vec<PendingCall>,
+    pub(super) abandoned: Vec<AbandonedCall>,
+    input: Vec<ChatMessage>,
+    fold: ResponseFold,
+    out: Emitter<AgentResponseUpdate>,
+    rounds: Vec<RoundUsage>,
+    usage: Usage,
+    started: Instant,
+    deadline: Option<Instant>,
+}
+
+impl Leg {
+    pub(super) fn new(
+        input: Vec<ChatMessage>,
+        options: ChatClientRunOptions,
+        out: Emitter<AgentResponseUpdate>,
+    ) -> Self {
+        let started = Instant::now();
+        Self {
+            run_id: RunId::random(),
+            deadline: options.deadline.map(|deadline| started + deadline),
+            options,
+            counters: Counters::default(),
+            no_progress: NoProgress::default(),
+            first_request: true,
+            nudged: false,
+            pending: Vec::new(),
+            abandoned: Vec::new(),
+            input,
+            fold: ResponseFold::new(),
+            out,
+            rounds: Vec::new(),
+            usage: Usage::default(),
+            started,
+        }
+    }
+
+    /// Folds an update into the transcript, then hands it to the consumer.
+    pub(super) async fn emit(&mut self, update: AgentResponseUpdate) {
+        self.fold.push(&update);
+        self.out.emit(update).await;
+    }
+
+    /// Emits the outcome of a call that is settled without a body.
+    pub(super) async fn settle(&mut self, settled: SettledCall) {
+        self.emit(AgentResponseUpdate::ToolCalled {
+            occurrence: settled.occurrence,
+            result: settled.result,
+        })
+        .await;
+    }
+
+    /// Ends the open message, if there is one.
+    pub(super) async fn close_message(&mut self, status: MessageStatus) {
+        if self.fold.is_message_open() {
+            self.emit(AgentResponseUpdate::MessageEnd { status }).await;
+        }
+    }
+
+    pub(super) fn is_message_open(&self) -> bool {
+        self.fold.is_message_open()
+    }
+
+    /// The transcript: the caller's messages, then what this leg added.
+    pub(super) fn transcript(&self) -> Vec<ChatMessage> {
+        let new = self.fold.messages();
+        let mut transcript = Vec::with_capacity(self.input.len() + new.len());
+        transcript.extend_from_slice(&self.input);
+        transcript.extend_from_slice(new);
+        transcript
+    }
+
+    /// The messages that this leg added.
+    pub(super) fn new_messages(&self) -> &[ChatMessage] {
+        self.fold.messages()
+    }
+
+    /// Counts the tokens of a request, whatever became of it.
+    pub(super) fn count_usage(&mut self, round: u32, usage: Option<Usage>) {
+        let usage = usage.unwrap_or_default();
+        self.usage += &usage;
+        self.rounds.push(RoundUsage::own(round, usage));
+    }
+
+    /// How long the run has worked.
+    pub(super) fn worked_for(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// What says stop, if anything does.
+    pub(super) fn stop(&self) -> Option<Stop> {
+        if self.options.cancellation.is_cancelled() {
+            Some(Stop::Cancelled)
+        } else if self
+            .deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
+        {
+            Some(Stop::Deadline)
+        } else {
+            None
+        }
+    }
+
+    /// Completes when something says stop. Borrows nothing of the leg.
+    pub(super) fn stopped(&self) -> impl Future<Output = Stop> + Send + use<> {
+        stopped(self.options.cancellation.clone(), self.deadline)
+    }
+
+    /// Ends the leg because something said stop: a failure if it was cancelled, a limit else.
+    pub(super) async fn end_stopped(&mut self, stop: Stop) -> Result<(), Error> {
+        match stop {
+            Stop::Deadline => {
+                let limit = raf_core::BudgetLimit::Deadline;
+                self.end(FinishReason::Budget(limit)).await
+            }
+            Stop::Cancelled => {
+                Err(self.failure(Error::new(ErrorKind::Cancelled, "the run was cancelled")))
+            }
+        }
+    }
+
+    /// Ends the leg well: the terminal item.
+    pub(super) async fn end(&mut self, reason: FinishReason) -> Result<(), Error> {
+        let mut finish = Finish::new(reason).with_usage(self.usage.clone());
+        finish.run_id = Some(self.run_id.clone());
+        finish.run_usage = self.usage.clone();
+        finish.rounds.clone_from(&self.rounds);
+        finish.pending.clone_from(&self.pending);
+        finish.abandoned.clone_from(&self.abandoned);
+        self.emit(AgentResponseUpdate::finish(finish)).await;
+        Ok(())
+    }
+
+    /// A failure with everything that the leg had done: transcript, usage, open calls.
+    pub(super) fn failure(&self, error: Error) -> Error {
+        let mut leg = LegSnapshot::default();
+        leg.messages = self.fold.messages().to_vec();
+        leg.run_id = Some(self.run_id.clone());
+        leg.usage = self.usage.clone();
+        leg.run_usage = self.usage.clone();
+        leg.rounds.clone_from(&self.rounds);
+        leg.pending.clone_from(&self.pending);
+        leg.abandoned.clone_from(&self.abandoned);
+        error.with_leg(leg)
+    }
+}
+
+async fn stopped(cancellation: Cancellation, deadline: Option<Instant>) -> Stop {
+    let late = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = raf_tools::cancelled(&cancellation) => Stop::Cancelled,
+        () = late => Stop::Deadline,
+    }
+}

@@ -1,0 +1,137 @@
+//! The streaming tool loop: asks the model, runs the tools that it calls, goes round until it answers.
+//!
+//! Reading order: `drive` is the loop, `round` one model request, `plan` what its calls come to,
+//! `execute` one batch, `leg` the state and the way out, `counters` and `no_progress` the limits.
+
+mod counters;
+mod drive;
+mod execute;
+mod leg;
+mod no_progress;
+mod options;
+mod plan;
+mod round;
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use raf_core::{
+    AgentResponseUpdate, ChatClientLayer, ChatClientMetadata, ChatClientRunOptions, ChatMessage,
+    Emitter, Error, IChatClient, LayerPlacement, LoopMarker, Result, UpdateStream, emit_stream,
+};
+use raf_tools::{ToolExecutor, ToolRegistry};
+use tracing::Instrument;
+
+use self::leg::Leg;
+pub use self::options::FunctionInvokingOptions;
+
+/// Runs the tools that the model calls, and asks it again until it answers.
+///
+/// - **Stream.** Text is forwarded as it arrives. Tools start when the reply has ended well, run in
+///   parallel as tasks of the run, and are reported as they finish; results go to the model in call
+///   order. There is no second loop: `get_response` is the fold of this stream.
+/// - **Valid history.** Whatever ends a leg, every call has one result before the terminal item.
+/// - **Defaults.** See the table of [`FunctionInvokingOptions`].
+/// - **Place.** It is the loop: layers added before it see whole legs, layers added after it see each
+///   model request. At most one in a stack.
+/// - **Drop.** Dropping the stream drops the model request and aborts the bodies; nothing runs on.
+/// - **Gated tools.** A call that needs approval is denied with a clear text: nobody can be asked
+///   yet.
+///
+/// It needs a tokio runtime; polled without one the stream ends in a typed error.
+#[derive(Clone, Debug)]
+pub struct FunctionInvokingChatClient {
+    inner: Arc<dyn IChatClient>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    executor: ToolExecutor,
+    options: FunctionInvokingOptions,
+}
+
+impl FunctionInvokingChatClient {
+    /// A loop around a client, with these tools and default options.
+    pub fn new(inner: Arc<dyn IChatClient>, tools: ToolRegistry) -> Self {
+        Self::with_options(inner, tools, FunctionInvokingOptions::default())
+    }
+
+    /// A loop with options of its own.
+    pub fn with_options(
+        inner: Arc<dyn IChatClient>,
+        tools: ToolRegistry,
+        options: FunctionInvokingOptions,
+    ) -> Self {
+        let executor = ToolExecutor::with_options(tools, options.execution.clone());
+        Self {
+            inner,
+            shared: Arc::new(Shared { executor, options }),
+        }
+    }
+
+    /// The loop as a layer for a [`ChatClientBuilder`](raf_core::ChatClientBuilder).
+    pub fn layer(tools: ToolRegistry, options: FunctionInvokingOptions) -> ChatClientLayer {
+        ChatClientLayer::new("function_invoking", LayerPlacement::Loop, |inner| {
+            Self::with_options(inner, tools, options)
+        })
+    }
+
+    /// Limits and policies.
+    pub fn options(&self) -> &FunctionInvokingOptions {
+        &self.shared.options
+    }
+
+    fn inner(&self) -> &Arc<dyn IChatClient> {
+        &self.inner
+    }
+
+    fn executor(&self) -> &ToolExecutor {
+        &self.shared.executor
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl IChatClient for FunctionInvokingChatClient {
+    async fn run(
+        &self,
+        messages: &[ChatMessage],
+        options: ChatClientRunOptions,
+    ) -> Result<UpdateStream> {
+        if messages.is_empty() {
+            return Err(Error::misuse(
+                "the conversation is empty: give at least one message",
+            ));
+        }
+        let client = self.clone();
+        let messages = messages.to_vec();
+        let stream = emit_stream(async move |out: Emitter<AgentResponseUpdate>| {
+            if tokio::runtime::Handle::try_current().is_err() {
+                return Err(drive::no_runtime());
+            }
+            let mut leg = Leg::new(messages, options, out);
+            // OpenTelemetry GenAI semantic conventions, "Invoke agent span".
+            let span = tracing::info_span!(
+                "invoke_agent",
+                gen_ai.operation.name = "invoke_agent",
+                raf.run.id = leg.run_id.as_str(),
+            );
+            drive::drive(&client, &mut leg).instrument(span).await
+        });
+        Ok(stream.boxed())
+    }
+
+    fn metadata(&self) -> ChatClientMetadata {
+        self.inner.metadata()
+    }
+
+    fn service(&self, id: TypeId) -> Option<&(dyn Any + Send + Sync)> {
+        if id == TypeId::of::<LoopMarker>() {
+            return Some(&LoopMarker);
+        }
+        self.inner.service(id)
+    }
+}

@@ -1,0 +1,82 @@
+//! Notices a model that repeats itself: the same calls with the same results (contract F4). Pure.
+
+use raf_core::{ToolCall, canonical_json};
+use raf_tools::ResultDigest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is appended to the last result of the round before the one that ends the run.
+pub(super) const WARNING: &str = "\n[You have made the same calls with the same results before. \
+    Do something else, or answer with what you have.]";
+
+/// The calls of a round: tool and canonical arguments each.
+pub(super) type RoundCalls = Vec<(String, String)>;
+
+/// The rounds in a row that were identical.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct NoProgress {
+    calls: RoundCalls,
+    results: Vec<ResultDigest>,
+    count: u32,
+}
+
+/// What follows from a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repetition {
+    GoOn,
+    Warn,
+    End,
+}
+
+/// The calls of a round as they are compared.
+pub(super) fn round_calls<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> RoundCalls {
+    calls
+        .into_iter()
+        .map(|call| {
+            let arguments = match call.parsed_arguments() {
+                Ok(arguments) => canonical_json(&Value::Object(arguments.clone())),
+                Err(_) => call.arguments().to_owned(),
+            };
+            (call.name().to_owned(), arguments)
+        })
+        .collect()
+}
+
+impl NoProgress {
+    /// Whether a round of these calls may turn out to be the one that is warned about, so that its
+    /// last result must be held until all are known.
+    pub(super) fn may_warn(&self, calls: &RoundCalls, limit: u32) -> bool {
+        limit >= 3 && self.count + 2 == limit && self.calls == *calls
+    }
+
+    /// Counts a round that had an `ok` result and no polling tool. Results are in call order.
+    pub(super) fn count(
+        &mut self,
+        calls: RoundCalls,
+        results: Vec<ResultDigest>,
+        limit: u32,
+    ) -> Repetition {
+        if limit == 0 {
+            return Repetition::GoOn;
+        }
+        if self.calls == calls && self.results == results {
+            self.count += 1;
+        } else {
+            *self = Self {
+                calls,
+                results,
+                count: 1,
+            };
+        }
+        if self.count >= limit {
+            Repetition::End
+        } else if limit >= 3 && self.count + 1 == limit {
+            Repetition::Warn
+        } else {
+            Repetition::GoOn
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! What a reply asks for, and what is to be done with its calls. Pure: a function of the reply, the
+//! tools, the options and the counters.
+
+use raf_core::{
+    BudgetLimit, Content, FinishReason, Occurrence, SkipReason, TerminationCause, ToolCall,
+    ToolErrorClass, ToolOutcome, Usage,
+};
+use raf_tools::{PreparedCall, ReadyCall, SettledCall, ToolSet, UnknownToolPolicy};
+
+use super::counters::{CallBudget, Counters};
+use super::options::FunctionInvokingOptions;
+
+/// What a reply that ended well comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ReplyKind {
+    /// It is the answer.
+    Answer(FinishReason),
+    /// It says nothing.
+    Empty,
+    /// It asks for calls.
+    Calls,
+    /// It was cut or filtered: none of its calls run.
+    Truncated(FinishReason),
+}
+
+/// Classes a reply by its contents and the reason it ended with.
+pub(super) fn classify(
+    contents: &[Content],
+    reason: &FinishReason,
+    usage: Option<&Usage>,
+    max_output_tokens: Option<u32>,
+) -> ReplyKind {
+    if matches!(reason, FinishReason::Length | FinishReason::ContentFilter) {
+        return ReplyKind::Truncated(reason.clone());
+    }
+    let last_call = contents.iter().rev().find_map(Content::as_tool_call);
+    if let Some(last) = last_call {
+        let budget_used = match (
+            usage.and_then(|usage| usage.output_tokens),
+            max_output_tokens,
+        ) {
+            (Some(used), Some(limit)) => used >= u64::from(limit),
+            _ => false,
+        };
+        let unparsable = last.parsed_arguments().is_err() || !last.is_complete();
+        return if budget_used && unparsable {
+            ReplyKind::Truncated(FinishReason::Length)
+        } else {
+            ReplyKind::Calls
+        };
+    }
+    let says_something = contents
+        .iter()
+        .any(|content| !content.is_empty() && !matches!(content, Content::Reasoning(_)));
+    if !says_something {
+        return ReplyKind::Empty;
+    }
+    ReplyKind::Answer(match reason {
+        FinishReason::ToolCalls => FinishReason::Stop,
+        other => other.clone(),
+    })
+}
+
+/// What is to be done with one call.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    /// Its body runs.
+    Run(Box<ReadyCall>),
+    /// It is settled without a body.
+    Settle(SettledCall),
+    /// The caller gives its result.
+    AwaitResult,
+}
+
+/// One call and what is to be done with it.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedCall {
+    pub(super) occurrence: Occurrence,
+    pub(super) call: ToolCall,
+    pub(super) action: Action,
+}
+
+/// What is to be done with the calls of a reply, in call order.
+#[derive(Clone, Debug)]
+pub(super) struct BatchPlan {
+    pub(super) calls: Vec<PlannedCall>,
+    /// The end that follows behind the batch, whatever comes of it.
+    pub(super) end: Option<FinishReason>,
+}
+
+/// What holds for the round that a batch belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundFacts {
+    pub(super) round: u32,
+    /// The model was told to call nothing.
+    pub(super) wrap_up: bool,
+    /// The run has worked for as long as it may.
+    pub(super) out_of_time: bool,
+}
+
+/// Plans a batch: what is unknown or invalid is settled before anybody is asked, what is over a limit
+/// is skipped, what is gated is denied, what is declared only waits for the caller.
+pub(super) fn plan(
+    calls: &[ToolCall],
+    facts: RoundFacts,
+    tools: &ToolSet,
+    options: &FunctionInvokingOptions,
+    counters: &mut Counters,
+) -> BatchPlan {
+    if facts.wrap_up {
+        return all_skipped(calls, facts, SkipReason::Limit, None);
+    }
+    if facts.out_of_time {
+        let end = FinishReason::Budget(BudgetLimit::WallTime);
+        return all_skipped(calls, facts, SkipReason::Limit, Some(end));
+    }
+    let prepared: Vec<(Occurrence, &ToolCall, PreparedCall)> = numbered(calls, facts.round)
+        .map(|(occurrence, call)| (occurrence, call, tools.prepare(occurrence, call)))
+        .collect();
+    let stop_on_unknown = options.execution.unknown_tools == UnknownToolPolicy::Stop
+        && prepared.iter().any(|(_, _, call)| is_unknown(call));
+    let mut end =
+        stop_on_unknown.then_some(FinishReason::Terminated(TerminationCause::UnknownTool));
+    let calls = prepared
+        .into_iter()
+        .map(|(occurrence, call, prepared)| {
+            let skip = |reason| Action::Settle(SettledCall::skipped(occurrence, call, reason));
+            let action = if stop_on_unknown && !is_unknown(&prepared) {
+                skip(SkipReason::Terminated)
+            } else {
+                match counters.admit(call.name(), options) {
+                    CallBudget::Fits => action(occurrence, call, prepared),
+                    CallBudget::ToolUsedUp => skip(SkipReason::Limit),
+                    CallBudget::RunUsedUp => {
+                        end.get_or_insert(super::counters::CALLS_USED_UP);
+                        skip(SkipReason::Limit)
+                    }
+                }
+            };
+            PlannedCall {
+                occurrence,
+                call: call.clone(),
+                action,
+            }
+        })
+        .collect();
+    BatchPlan { calls, end }
+}
+
+fn action(occurrence: Occurrence, call: &ToolCall, prepared: PreparedCall) -> Action {
+    match prepared {
+        PreparedCall::Run(ready) => Action::Run(ready),
+        PreparedCall::Settled(settled) => Action::Settle(settled),
+        PreparedCall::DeclaredOnly => Action::AwaitResult,
+        _ => Action::Settle(SettledCall::new(
+            occurrence,
+            call,
+            ToolOutcome::Denied,
+            Some(format!(
+                "Rejected: the tool '{}' needs an approval, and nobody can be asked here.",
+                call.name()
+            )),
+        )),
+    }
+}
+
+/// The calls of a reply whose calls do not run, each with its outcome.
+pub(super) fn all_skipped(
+    calls: &[ToolCall],
+    facts: RoundFacts,
+    reason: SkipReason,
+    end: Option<FinishReason>,
+) -> BatchPlan {
+    let calls = numbered(calls, facts.round)
+        .map(|(occurrence, call)| PlannedCall {
+            occurrence,
+            call: call.clone(),
+            action: Action::Settle(SettledCall::skipped(occurrence, call, reason)),
+        })
+        .collect();
+    BatchPlan { calls, end }
+}
+
+/// The outcome of calls that stand whole in a reply which did not end well.
+pub(super) fn unfinished_reply(
+    calls: &[ToolCall],
+    round: u32,
+    outcome: ToolOutcome,
+) -> Vec<SettledCall> {
+    numbered(calls, round)
+        .map(|(occurrence, call)| SettledCall::new(occurrence, call, outcome, None))
+        .collect()
+}
+
+fn numbered(calls: &[ToolCall], round: u32) -> impl Iterator<Item = (Occurrence, &ToolCall)> {
+    (0..)
+        .map(move |position| Occurrence::new(round, position))
+        .zip(calls)
+}
+
+fn is_unknown(call: &PreparedCall) -> bool {
+    matches!(call, PreparedCall::Settled(settled)
+        if settled.result.outcome() == ToolOutcome::Error(ToolErrorClass::UnknownTool))
+}
+
+#[cfg(test)]
+mod tests;

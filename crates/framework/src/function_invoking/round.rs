@@ -1,0 +1,330 @@
+//! One model request: the request is built, its updates are forwarded as they arrive, and what it
+//! came to is handed back. One reply is one assistant message.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use raf_core::{
+    AgentResponseUpdate, ChatClientRunOptions, Content, Error, ErrorKind, FinishReason,
+    IChatClient, MessageRole, MessageStatus, ToolCall, ToolCallHead, ToolChoice, Usage, normalise,
+};
+use raf_tools::ToolSet;
+use tracing::{Instrument, Span};
+
+use super::leg::{Leg, Stop};
+
+/// What a model request came to. Its message is closed.
+pub(super) enum ReplyEnd {
+    /// It ended well.
+    Whole {
+        reason: FinishReason,
+        usage: Option<Usage>,
+    },
+    /// It failed.
+    Failed(Error),
+    /// It was stopped.
+    Stopped(Stop),
+}
+
+/// A reply: its end, and what it said.
+pub(super) struct Reply {
+    pub(super) end: ReplyEnd,
+    /// The parts of its message; empty if it said nothing.
+    pub(super) contents: Vec<Content>,
+}
+
+impl Reply {
+    /// The calls that are whole, in call order.
+    pub(super) fn calls(&self) -> Vec<ToolCall> {
+        self.contents
+            .iter()
+            .filter_map(Content::as_tool_call)
+            .cloned()
+            .collect()
+    }
+}
+
+/// The options of a request: the tools of the moment, the tool choice of the moment, nothing that
+/// the loop has used up.
+pub(super) fn request_options(
+    options: &ChatClientRunOptions,
+    tools: &ToolSet,
+    choice: Option<ToolChoice>,
+) -> ChatClientRunOptions {
+    let mut options = options.clone();
+    options.tools = tools.declarations();
+    options.tool_choice = choice.filter(|_| !options.tools.is_empty());
+    options.tool_approval_responses.clear();
+    options
+}
+
+/// The tool choice of a request (contract F2, F3): none in the last, wrapping-up one; a forced one in
+/// the first of a turn only, unless it is kept.
+pub(super) fn tool_choice(
+    wanted: Option<&ToolChoice>,
+    wrap_up: bool,
+    first_request: bool,
+    keep_forcing: bool,
+) -> Option<ToolChoice> {
+    match wanted {
+        _ if wrap_up => Some(ToolChoice::None),
+        Some(choice) if choice.is_forced() && !first_request && !keep_forcing => None,
+        other => other.cloned(),
+    }
+}
+
+/// Makes one model request.
+pub(super) async fn request(
+    inner: &Arc<dyn IChatClient>,
+    leg: &mut Leg,
+    options: ChatClientRunOptions,
+) -> Reply {
+    let round = leg.counters.rounds;
+    leg.counters.rounds += 1;
+    leg.first_request = false;
+    let before = leg.new_messages().len();
+    let span = chat_span(inner, &options);
+    let mut forward = Forward::default();
+    let end = forward.run(inner, leg, options, &span).await;
+    match &end {
+        ReplyEnd::Whole { .. } => leg.close_message(MessageStatus::Complete).await,
+        ReplyEnd::Failed(_) | ReplyEnd::Stopped(_) => {
+            leg.close_message(MessageStatus::Incomplete).await;
+        }
+    }
+    let usage = match &end {
+        ReplyEnd::Whole { usage, .. } => usage.clone(),
+        _ => forward.usage(),
+    };
+    record(&span, &end, usage.as_ref());
+    leg.count_usage(round, usage);
+    let contents = leg.new_messages()[before..]
+        .iter()
+        .rfind(|message| message.role() == MessageRole::Assistant)
+        .map(|message| message.contents().to_vec())
+        .unwrap_or_default();
+    Reply { end, contents }
+}
+
+/// Forwards the updates of one reply, put into the order that the contract promises (B3).
+#[derive(Default)]
+struct Forward {
+    /// Calls of the open message that have begun.
+    begun: BTreeSet<u32>,
+    /// Calls of the open message that are whole.
+    whole: BTreeSet<u32>,
+    /// Tokens of attempts that were given up.
+    given_up: Usage,
+    /// The last report of the present attempt.
+    reported: Option<Usage>,
+}
+
+impl Forward {
+    async fn run(
+        &mut self,
+        inner: &Arc<dyn IChatClient>,
+        leg: &mut Leg,
+        options: ChatClientRunOptions,
+        span: &Span,
+    ) -> ReplyEnd {
+        let messages = normalise(&leg.transcript());
+        let mut stopped = Box::pin(leg.stopped());
+        let opened = tokio::select! {
+            biased;
+            stop = &mut stopped => return ReplyEnd::Stopped(stop),
+            opened = inner.run(&messages, options).instrument(span.clone()) => opened,
+        };
+        let mut updates = match opened {
+            Ok(updates) => updates,
+            Err(error) => return ReplyEnd::Failed(error),
+        };
+        drop(messages);
+        loop {
+            let next = tokio::select! {
+                biased;
+                stop = &mut stopped => return ReplyEnd::Stopped(stop),
+                next = updates.next().instrument(span.clone()) => next,
+            };
+            match next {
+                Some(Ok(AgentResponseUpdate::Finish { finish })) => {
+                    if !finish.usage.is_empty() {
+                        self.reported = Some(finish.usage);
+                    }
+                    return ReplyEnd::Whole {
+                        reason: finish.reason,
+                        usage: self.usage(),
+                    };
+                }
+                Some(Ok(update)) => self.forward(leg, update).await,
+                Some(Err(error)) => return ReplyEnd::Failed(error),
+                None => {
+                    return ReplyEnd::Failed(Error::new(
+                        ErrorKind::TruncatedStream,
+                        "the model's stream ended without its terminal item",
+                    ));
+                }
+            }
+        }
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        let mut usage = self.given_up.clone();
+        if let Some(reported) = &self.reported {
+            usage += reported;
+        }
+        (!usage.is_empty()).then_some(usage)
+    }
+
+    async fn forward(&mut self, leg: &mut Leg, update: AgentResponseUpdate) {
+        match &update {
+            // One reply is one message: what begins again goes on, and the end is the reply's.
+            AgentResponseUpdate::MessageStart { .. } if leg.is_message_open() => return,
+            AgentResponseUpdate::MessageEnd { .. } => return,
+            AgentResponseUpdate::TextDelta { text }
+            | AgentResponseUpdate::ReasoningDelta { text }
+                if text.is_empty() =>
+            {
+                return;
+            }
+            AgentResponseUpdate::TextDelta { .. }
+            | AgentResponseUpdate::ReasoningDelta { .. }
+            | AgentResponseUpdate::ReasoningData { .. }
+            | AgentResponseUpdate::Content { .. } => open(leg).await,
+            AgentResponseUpdate::ToolCallStart { position, .. } => {
+                open(leg).await;
+                if !self.begun.insert(*position) {
+                    return;
+                }
+            }
+            AgentResponseUpdate::ToolCallArgs { position, .. } => {
+                self.begin(leg, *position, ToolCallHead::default()).await;
+                if self.whole.contains(position) {
+                    return;
+                }
+            }
+            AgentResponseUpdate::ToolCallEnd { position, call } => {
+                let head = ToolCallHead::new(call.id(), call.name());
+                self.begin(leg, *position, head).await;
+                if !self.whole.insert(*position) {
+                    return;
+                }
+            }
+            AgentResponseUpdate::Usage { usage } => self.reported = Some((**usage).clone()),
+            AgentResponseUpdate::AttemptReset { .. } => {
+                self.begun.clear();
+                self.whole.clear();
+                if let Some(usage) = self.reported.take() {
+                    self.given_up += &usage;
+                }
+            }
+            _ => {}
+        }
+        leg.emit(update).await;
+    }
+
+    /// Begins a call whose beginning the provider left out.
+    async fn begin(&mut self, leg: &mut Leg, position: u32, head: ToolCallHead) {
+        open(leg).await;
+        if self.begun.insert(position) {
+            let call = Box::new(head);
+            leg.emit(AgentResponseUpdate::ToolCallStart { position, call })
+                .await;
+        }
+    }
+}
+
+/// Begins the message, if the provider left that out.
+async fn open(leg: &mut Leg) {
+    if !leg.is_message_open() {
+        leg.emit(AgentResponseUpdate::assistant_start()).await;
+    }
+}
+
+/// The span of one model request: OpenTelemetry GenAI semantic conventions, "Inference".
+fn chat_span(inner: &Arc<dyn IChatClient>, options: &ChatClientRunOptions) -> Span {
+    let span = tracing::info_span!(
+        "chat",
+        otel.name = tracing::field::Empty,
+        otel.kind = "client",
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = tracing::field::Empty,
+        gen_ai.request.model = tracing::field::Empty,
+        gen_ai.response.finish_reasons = tracing::field::Empty,
+        gen_ai.usage.input_tokens = tracing::field::Empty,
+        gen_ai.usage.output_tokens = tracing::field::Empty,
+        error.type = tracing::field::Empty,
+    );
+    if !span.is_disabled() {
+        let metadata = inner.metadata();
+        if let Some(model) = options.model.as_ref().or(metadata.model.as_ref()) {
+            span.record("otel.name", format!("chat {model}"));
+            span.record("gen_ai.request.model", model);
+        }
+        if let Some(provider) = &metadata.provider {
+            span.record("gen_ai.provider.name", provider);
+        }
+    }
+    span
+}
+
+fn record(span: &Span, end: &ReplyEnd, usage: Option<&Usage>) {
+    if span.is_disabled() {
+        return;
+    }
+    if let Some(tokens) = usage.and_then(|usage| usage.input_tokens) {
+        span.record("gen_ai.usage.input_tokens", tokens);
+    }
+    if let Some(tokens) = usage.and_then(|usage| usage.output_tokens) {
+        span.record("gen_ai.usage.output_tokens", tokens);
+    }
+    match end {
+        ReplyEnd::Whole { reason, .. } => {
+            span.record("gen_ai.response.finish_reasons", format!("{reason:?}"));
+        }
+        ReplyEnd::Failed(error) => {
+            span.record("error.type", error.kind().as_str());
+        }
+        ReplyEnd::Stopped(stop) => {
+            span.record("error.type", format!("{stop:?}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raf_core::ToolChoice;
+
+    use super::tool_choice;
+
+    #[test]
+    fn f3_a_forced_choice_holds_for_the_first_request_of_a_turn() {
+        let named = ToolChoice::Named("f".into());
+        let check = |wanted: Option<&ToolChoice>, facts: [bool; 3], expect: Option<ToolChoice>| {
+            let [wrap_up, first, keep] = facts;
+            assert_eq!(
+                tool_choice(wanted, wrap_up, first, keep),
+                expect,
+                "{wanted:?} {facts:?}"
+            );
+        };
+        for forced in [&ToolChoice::Required, &named] {
+            check(Some(forced), [false, true, false], Some(forced.clone()));
+            check(Some(forced), [false, false, false], None);
+            check(Some(forced), [false, false, true], Some(forced.clone()));
+            check(Some(forced), [true, false, true], Some(ToolChoice::None));
+        }
+        check(
+            Some(&ToolChoice::Auto),
+            [false, false, false],
+            Some(ToolChoice::Auto),
+        );
+        check(
+            Some(&ToolChoice::None),
+            [false, false, false],
+            Some(ToolChoice::None),
+        );
+        check(None, [false, true, false], None);
+        check(None, [true, true, false], Some(ToolChoice::None));
+    }
+}
