@@ -9,7 +9,7 @@ use crate::schema::{ArgumentFault, CompiledSchema};
 use crate::tool::ToolArguments;
 
 /// The most bytes of the text that a model reads about invalid arguments.
-pub const MAX_TEXT_BYTES: usize = 2048;
+const MAX_TEXT_BYTES: usize = 2048;
 
 /// The most bytes of the arguments that are shown in it.
 const MAX_PREVIEW_BYTES: usize = 512;
@@ -102,7 +102,7 @@ pub(crate) fn with_article(noun: &str) -> String {
 
 /// Arguments that must not reach the body.
 ///
-/// `Display` is the one text that the model reads, at most [`MAX_TEXT_BYTES`]: it names the tool,
+/// `Display` is the one text that the model reads, at most 2 kB: it names the tool,
 /// each fault with its path, and shows the beginning of what arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

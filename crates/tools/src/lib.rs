@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod approval;
 mod arguments;
 mod context;
 mod error;
 mod execution;
+mod function;
 pub mod name;
 mod namespace;
 mod output;
@@ -14,6 +16,7 @@ mod source;
 mod tool;
 mod toolset;
 
+pub use approval::ApprovalRequiredTool;
 pub use arguments::{InvalidArguments, check_arguments, prepare_arguments};
 pub use context::{Resumption, ToolContext, ToolContextBuilder};
 pub use error::{Interrupt, ToolError, ToolErrorKind};
@@ -22,11 +25,16 @@ pub use execution::{
     ExecutionOptions, FinishedCall, PreparedCall, QueuedCall, ReadyCall, ResultDigest, SettledCall,
     ToolExecutor, UnknownToolPolicy, cancelled,
 };
+pub use function::{
+    FunctionTool, IntoToolOutput, IntoToolValue, Json, ToolParams, dynamic_tool, parameters_schema,
+    tool_fn, tool_fn_with_context,
+};
 pub use namespace::NamespacedTools;
 pub use output::ToolOutput;
 pub use registered::RegisteredTool;
 pub use registry::{ExecuteError, ToolRegistry, ToolRegistryBuilder};
 pub use schema::{ArgumentFault, CompiledSchema};
+pub use schemars;
 pub use source::{IToolSource, ToolOptionsExt};
 pub use tool::{ITool, ToolArguments, ToolDeadline, ToolLimits};
 pub use toolset::{ToolEntry, ToolEntryKind, ToolSet, ToolSetBuilder};

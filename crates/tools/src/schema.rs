@@ -6,6 +6,10 @@ use std::sync::Arc;
 use raf_core::{Error, Result, ToolDeclaration};
 use serde_json::Value;
 
+mod keywords;
+
+pub(crate) use keywords::{Subschemas, subschemas_at};
+
 /// A compiled schema. A cheap handle.
 #[derive(Clone)]
 pub struct CompiledSchema(Arc<jsonschema::Validator>);

@@ -70,9 +70,7 @@ fn the_text_names_tool_path_and_what_arrived() {
 
 #[test]
 fn the_text_is_bounded_whatever_arrived() {
-    let many: String = (0..100)
-        .map(|n| format!(r#""{}{n}": 1,"#, "ключ".repeat(40)))
-        .collect();
+    let many = format!(r#""{}": 1,"#, "ключ".repeat(40)).repeat(100);
     let huge = format!(
         r#"{{{many} "id": "{}", "note": "{}"}}"#,
         "ä".repeat(9000),

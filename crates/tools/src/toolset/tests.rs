@@ -55,10 +55,12 @@ fn precedence_order_and_visibility() {
 
 #[test]
 fn a_gated_twin_of_any_origin_gates_whatever_wins() {
+    type Case<'a> = (&'a str, [&'a [RegisteredTool]; 4], &'a [&'a str]);
+
     let none: &[RegisteredTool] = &[];
     let free = tools(&["a"]);
     let gated = tools(&["a!"]);
-    let cases: [(&str, [&[RegisteredTool]; 4], &[&str]); 6] = [
+    let cases: [Case<'_>; 6] = [
         ("registered", [&gated, none, none, none], &[]),
         ("registered over per run", [&free, &gated, none, none], &[]),
         ("registered over context", [&free, none, &gated, none], &[]),
