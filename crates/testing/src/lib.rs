@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 mod endpoint;
+pub mod invariants;
 mod latch;
+mod polls;
 mod probe;
 mod reply;
 mod request;
@@ -12,6 +14,7 @@ mod tools;
 
 pub use endpoint::ScriptedEndpoint;
 pub use latch::Latch;
+pub use polls::{Interrupted, PollRun, cancel_after_polls, drop_after_polls, poll_n};
 pub use probe::Probe;
 pub use reply::Reply;
 pub use request::{ScriptedRequest, outcome_word, transcript_lines};
