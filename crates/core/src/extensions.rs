@@ -52,6 +52,16 @@ impl Extensions {
         entry.value.downcast().ok()
     }
 
+    /// Lays another map over this one: where both have a value of a type, the other's wins.
+    pub fn lay_over(&mut self, other: &Self) {
+        if self.is_empty() {
+            self.clone_from(other);
+        } else if !other.is_empty() {
+            let entries = other.0.iter().map(|(id, entry)| (*id, entry.clone()));
+            Arc::make_mut(&mut self.0).extend(entries);
+        }
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

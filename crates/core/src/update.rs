@@ -195,6 +195,35 @@ impl AgentResponseUpdate {
             usage: Box::new(usage),
         }
     }
+
+    /// The kind as text, for logs and metrics: the `type` of the JSON form.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::MessageStart { .. } => "message_start",
+            Self::TextDelta { .. } => "text_delta",
+            Self::ReasoningDelta { .. } => "reasoning_delta",
+            Self::ReasoningData { .. } => "reasoning_data",
+            Self::Content { .. } => "content",
+            Self::ToolCallStart { .. } => "tool_call_start",
+            Self::ToolCallArgs { .. } => "tool_call_args",
+            Self::ToolCallEnd { .. } => "tool_call_end",
+            Self::MessageEnd { .. } => "message_end",
+            Self::Message { .. } => "message",
+            Self::ToolStarted { .. } => "tool_started",
+            Self::ToolProgress { .. } => "tool_progress",
+            Self::ToolCalled { .. } => "tool_called",
+            Self::ToolApprovalRequest { .. } => "tool_approval_request",
+            Self::ToolInterrupted { .. } => "tool_interrupted",
+            Self::ToolApprovalRefused { .. } => "tool_approval_refused",
+            Self::ToolApprovalClosed { .. } => "tool_approval_closed",
+            Self::Usage { .. } => "usage",
+            Self::ResponseMetadata { .. } => "response_metadata",
+            Self::AttemptReset { .. } => "attempt_reset",
+            Self::Nested { .. } => "nested",
+            Self::Error { .. } => "error",
+            Self::Finish { .. } => "finish",
+        }
+    }
 }
 
 /// A call's label and tool.
@@ -300,5 +329,20 @@ mod tests {
     fn an_update_is_small() {
         assert!(size_of::<AgentResponseUpdate>() <= 32);
         assert!(size_of::<crate::Result<AgentResponseUpdate>>() <= 32);
+    }
+
+    #[test]
+    fn the_kind_is_the_type_of_the_json_form() {
+        let updates = [
+            AgentResponseUpdate::assistant_start(),
+            AgentResponseUpdate::text("a"),
+            AgentResponseUpdate::message_end(),
+            AgentResponseUpdate::usage(crate::Usage::new(1, 1)),
+            AgentResponseUpdate::finish(crate::Finish::new(crate::FinishReason::Stop)),
+        ];
+        for update in updates {
+            let json = serde_json::to_value(&update).unwrap();
+            assert_eq!(json["type"], update.kind());
+        }
     }
 }
