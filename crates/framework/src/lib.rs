@@ -1,5 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod builder_ext;
+mod configuring;
 mod function_invoking;
+mod logging;
 
+pub use builder_ext::ChatClientBuilderExt;
+pub use configuring::ConfiguringChatClient;
 pub use function_invoking::{FunctionInvokingChatClient, FunctionInvokingOptions};
+pub use logging::LoggingChatClient;

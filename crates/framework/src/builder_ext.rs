@@ -1,0 +1,88 @@
+//! The layers of this crate as methods of the builder.
+
+use raf_core::{ChatClientBuilder, ChatClientRunOptions};
+use raf_tools::ToolRegistry;
+
+use crate::configuring::ConfiguringChatClient;
+use crate::function_invoking::{FunctionInvokingChatClient, FunctionInvokingOptions};
+use crate::logging::LoggingChatClient;
+
+/// Adds layers of this crate to a [`ChatClientBuilder`]. The first layer added is the outermost.
+///
+/// ```
+/// use raf_core::{ChatClientBuilder, ChatClientRunOptions};
+/// use raf_framework::ChatClientBuilderExt;
+/// use raf_tools::ToolRegistry;
+///
+/// # fn stack(provider: impl raf_core::IChatClient + 'static) -> raf_core::Result<()> {
+/// let client = ChatClientBuilder::new(provider)
+///     .logging()
+///     .configuring(ChatClientRunOptions::new().with_temperature(0.2))
+///     .function_invoking(ToolRegistry::new())
+///     .build()?;
+/// # let _ = client;
+/// # Ok(())
+/// # }
+/// ```
+pub trait ChatClientBuilderExt: Sized {
+    /// Adds the loop with default options: [`FunctionInvokingChatClient`].
+    fn function_invoking(self, tools: ToolRegistry) -> Self;
+
+    /// Adds the loop: [`FunctionInvokingChatClient`].
+    fn function_invoking_with(self, tools: ToolRegistry, options: FunctionInvokingOptions) -> Self;
+
+    /// Adds logging without contents: [`LoggingChatClient`].
+    fn logging(self) -> Self;
+
+    /// Adds logging, set up: `.logging_with(|logging| logging.with_contents(true))`.
+    fn logging_with(
+        self,
+        configure: impl FnOnce(LoggingChatClient) -> LoggingChatClient + Send + 'static,
+    ) -> Self;
+
+    /// Adds default options: [`ConfiguringChatClient`].
+    fn configuring(self, defaults: ChatClientRunOptions) -> Self;
+
+    /// Adds default options, and options that win over those of the run:
+    /// [`ConfiguringChatClient`].
+    fn configuring_with(
+        self,
+        defaults: ChatClientRunOptions,
+        overrides: ChatClientRunOptions,
+    ) -> Self;
+}
+
+impl ChatClientBuilderExt for ChatClientBuilder {
+    fn function_invoking(self, tools: ToolRegistry) -> Self {
+        self.function_invoking_with(tools, FunctionInvokingOptions::default())
+    }
+
+    fn function_invoking_with(self, tools: ToolRegistry, options: FunctionInvokingOptions) -> Self {
+        self.layer(FunctionInvokingChatClient::layer(tools, options))
+    }
+
+    fn logging(self) -> Self {
+        self.layer(LoggingChatClient::layer())
+    }
+
+    fn logging_with(
+        self,
+        configure: impl FnOnce(LoggingChatClient) -> LoggingChatClient + Send + 'static,
+    ) -> Self {
+        self.layer(LoggingChatClient::layer_with(configure))
+    }
+
+    fn configuring(self, defaults: ChatClientRunOptions) -> Self {
+        self.layer(ConfiguringChatClient::layer(defaults))
+    }
+
+    fn configuring_with(
+        self,
+        defaults: ChatClientRunOptions,
+        overrides: ChatClientRunOptions,
+    ) -> Self {
+        self.layer(ConfiguringChatClient::layer_with_overrides(
+            defaults, overrides,
+        ))
+    }
+}
