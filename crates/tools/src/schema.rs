@@ -3,30 +3,162 @@
 use std::fmt;
 use std::sync::Arc;
 
+use jsonschema::{Draft, PatternOptions, Validator};
 use raf_core::{Error, Result, ToolDeclaration};
 use serde_json::Value;
 
+mod bounds;
+mod faults;
+mod graph;
 mod keywords;
+mod walk;
 
+use graph::Graph;
 pub(crate) use keywords::{Subschemas, subschemas_at};
 
 /// A compiled schema. A cheap handle.
+///
+/// Schemas may come from strangers, so they are bounded before they are compiled: 256 kB of text, 64
+/// levels, 20,000 values, 64 regular expressions of 512 characters each. Expressions are matched in
+/// linear time, without look-around and back-references. `$ref` reaches only into the schema itself:
+/// nothing is ever fetched. Schemas that would take exponential time are refused, here or, where it
+/// depends on the arguments, when these are checked.
+///
+/// Drafts 4, 6, 7, 2019-09 and 2020-12 are told by `$schema`; without one, or with one that is not
+/// known, it is 2020-12. `format` is an annotation and not checked.
 #[derive(Clone)]
-pub struct CompiledSchema(Arc<jsonschema::Validator>);
+pub struct CompiledSchema(Arc<Inner>);
+
+struct Inner {
+    validator: Validator,
+    declaration: ToolDeclaration,
+    graph: Graph,
+}
 
 impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CompiledSchema(..)")
+        f.debug_tuple("CompiledSchema")
+            .field(&self.0.declaration.name())
+            .finish()
     }
+}
+
+impl CompiledSchema {
+    /// Compiles the schema of a declaration.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) with the tool's name, the
+    /// place in the schema and what to do, if it is no valid schema of an object, is over a bound,
+    /// or refers to something outside.
+    pub fn compile(declaration: &ToolDeclaration) -> Result<Self> {
+        compile(declaration).map_err(|fault| {
+            Error::configuration(format!(
+                "the schema of tool '{}' cannot be used: {fault}",
+                crate::arguments::cut(declaration.name(), 80)
+            ))
+        })
+    }
+
+    /// What is wrong with arguments, at most [`CompiledSchema::MAX_FAULTS`]; nothing if they fit.
+    ///
+    /// Expectations are short and never repeat a value of the arguments; names of properties occur.
+    pub fn faults(&self, arguments: &Value) -> Vec<ArgumentFault> {
+        if let Err(refusal) = self.0.graph.admit(arguments) {
+            return vec![ArgumentFault::new("", refusal)];
+        }
+        if self.0.validator.is_valid(arguments) {
+            return Vec::new();
+        }
+        faults::collect(&self.0.validator, arguments, &self.0.declaration)
+    }
+
+    /// The most faults that are told at once.
+    pub const MAX_FAULTS: usize = 8;
+}
+
+fn compile(declaration: &ToolDeclaration) -> Result<CompiledSchema, String> {
+    let mut schema = bounds::parse(declaration.parameters_json().get())?;
+    refuse_other_than_objects(&schema)?;
+    drop_unknown_dialect(&mut schema);
+    let graph = Graph::new(&schema)?;
+    let validator = jsonschema::options()
+        .offline()
+        .with_draft(dialect(&schema))
+        .should_validate_formats(false)
+        .with_pattern_options(
+            PatternOptions::regex()
+                .size_limit(bounds::MAX_PATTERN_BYTES)
+                .dfa_size_limit(bounds::MAX_PATTERN_BYTES),
+        )
+        .build(&schema)
+        .map_err(|error| faults::of_schema(&error))?;
+    Ok(CompiledSchema(Arc::new(Inner {
+        validator,
+        declaration: declaration.clone(),
+        graph,
+    })))
+}
+
+fn refuse_other_than_objects(schema: &Value) -> Result<(), String> {
+    let Value::Object(root) = schema else {
+        return Err(format!(
+            "it must be a JSON object, not {}",
+            crate::arguments::with_article(type_name(schema))
+        ));
+    };
+    let is_object = match root.get("type") {
+        None => true,
+        Some(Value::Array(types)) => types.iter().any(|r#type| r#type == "object"),
+        Some(r#type) => r#type == "object",
+    };
+    if is_object {
+        return Ok(());
+    }
+    let found = root["type"].to_string();
+    Err(format!(
+        "its root has \"type\": {}, and arguments are always an object: use \"object\", in Rust a \
+         struct with named fields",
+        crate::arguments::cut(&found, 80)
+    ))
+}
+
+/// A dialect that is not known would have to be fetched.
+fn drop_unknown_dialect(schema: &mut Value) {
+    if let Value::Object(root) = schema
+        && !matches!(root.get("$schema"), Some(Value::String(uri)) if known_draft(uri).is_some())
+    {
+        root.remove("$schema");
+    }
+}
+
+fn dialect(schema: &Value) -> Draft {
+    schema
+        .get("$schema")
+        .and_then(Value::as_str)
+        .and_then(known_draft)
+        .unwrap_or(Draft::Draft202012)
+}
+
+fn known_draft(uri: &str) -> Option<Draft> {
+    let (_, place) = uri.trim_end_matches('#').split_once("://")?;
+    Some(match place {
+        "json-schema.org/draft-04/schema" => Draft::Draft4,
+        "json-schema.org/draft-06/schema" => Draft::Draft6,
+        "json-schema.org/draft-07/schema" => Draft::Draft7,
+        "json-schema.org/draft/2019-09/schema" => Draft::Draft201909,
+        "json-schema.org/draft/2020-12/schema" => Draft::Draft202012,
+        _ => return None,
+    })
 }
 
 /// One way in which arguments break their schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArgumentFault {
-    /// Where, as a JSON pointer; empty for the arguments as a whole.
+    /// Where, as a JSON pointer; empty for the arguments as a whole. For a property that is missing
+    /// or not allowed, its own place.
     pub pointer: String,
-    /// What was expected there.
+    /// What was expected there: `must be an integer, not a string`.
     pub expectation: String,
 }
 
@@ -49,34 +181,6 @@ impl fmt::Display for ArgumentFault {
     }
 }
 
-impl CompiledSchema {
-    /// Compiles the schema of a declaration.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) with the tool's name.
-    pub fn compile(declaration: &ToolDeclaration) -> Result<Self> {
-        jsonschema::validator_for(&declaration.parameters())
-            .map(|validator| Self(Arc::new(validator)))
-            .map_err(|error| {
-                Error::configuration(format!(
-                    "the schema of tool '{}' is not valid: {error}",
-                    declaration.name()
-                ))
-            })
-    }
-
-    /// What is wrong with arguments; nothing if they fit.
-    pub fn faults(&self, arguments: &Value) -> Vec<ArgumentFault> {
-        self.0
-            .iter_errors(arguments)
-            .map(|error| ArgumentFault {
-                pointer: error.instance_path().to_string(),
-                expectation: error.to_string(),
-            })
-            .collect()
-    }
-}
-
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -87,3 +191,6 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
         Value::Object(_) => "object",
     }
 }
+
+#[cfg(test)]
+mod tests;

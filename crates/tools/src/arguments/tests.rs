@@ -42,7 +42,7 @@ fn blank_and_null_are_an_empty_object() {
         );
     }
     let text = refusal("");
-    assert!(text.contains("id"), "{text}");
+    assert!(text.contains("/id is required"), "{text}");
     assert!(text.contains("Received: nothing"), "{text}");
 }
 
