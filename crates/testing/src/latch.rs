@@ -1,5 +1,7 @@
 //! A gate that a test opens: the only way in which fakes wait.
 
+use std::time::Duration;
+
 use raf_core::CancellationToken;
 
 /// A gate that starts closed and, once opened, stays open. A cheap handle: clones are the same gate.
@@ -13,7 +15,10 @@ use raf_core::CancellationToken;
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Latch(CancellationToken);
+pub struct Latch {
+    opened: CancellationToken,
+    patience: Option<Duration>,
+}
 
 impl Latch {
     /// A closed gate.
@@ -28,18 +33,32 @@ impl Latch {
         latch
     }
 
+    /// A gate that lets each who waits pass after this long, if nobody opens it before: a pause, for
+    /// programs that show how something streams. Waiting needs a tokio runtime.
+    pub fn pause(patience: Duration) -> Self {
+        Self {
+            patience: Some(patience),
+            ..Self::default()
+        }
+    }
+
     /// Opens it for all who wait and all who come.
     pub fn open(&self) {
-        self.0.cancel();
+        self.opened.cancel();
     }
 
     /// Whether it is open.
     pub fn is_open(&self) -> bool {
-        self.0.is_cancelled()
+        self.opened.is_cancelled()
     }
 
-    /// Waits until it is open. Needs no runtime.
+    /// Waits until it is open. Needs no runtime, but for a [`pause`](Latch::pause).
     pub async fn wait(&self) {
-        self.0.cancelled().await;
+        match self.patience {
+            None => self.opened.cancelled().await,
+            Some(patience) => {
+                let _ = tokio::time::timeout(patience, self.opened.cancelled()).await;
+            }
+        }
     }
 }

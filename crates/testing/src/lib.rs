@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod contract;
 mod endpoint;
 pub mod invariants;
 mod latch;

@@ -27,7 +27,8 @@ pub(super) fn response(reply: &Reply, request: &Value, number: usize) -> HttpRes
             Step::Gate(latch) => response.gate(latch),
             Step::Error(error) => return response.event(error::object(error).to_string()),
             Step::Hang | Step::HangUntilCancelled => return response.hang(),
-            Step::Cut => return response.abort(),
+            Step::Cut { clean: true } => return response,
+            Step::Cut { clean: false } => return response.abort(),
             Step::Usage(report) => {
                 usage = Some(report.clone());
                 if wants_usage && last_said.is_some_and(|last| index < last) {

@@ -20,7 +20,7 @@ pub(super) fn response(reply: &Reply, request: &Value, number: usize) -> HttpRes
             Step::Hang | Step::HangUntilCancelled => {
                 return HttpResponse::new(200).hang_before_headers();
             }
-            Step::Cut => {
+            Step::Cut { .. } => {
                 cut = true;
                 break;
             }

@@ -250,7 +250,12 @@ impl Reply {
     /// Ends here without a terminal item. (A real provider reports that as an error: use
     /// [`error`](Reply::error) to play one. Over HTTP the connection breaks.)
     pub fn cut(self) -> Self {
-        self.step(Step::Cut)
+        self.step(Step::Cut { clean: false })
+    }
+
+    /// As [`cut`](Reply::cut); over HTTP the body ends in order, as if the reply were whole.
+    pub fn cut_cleanly(self) -> Self {
+        self.step(Step::Cut { clean: true })
     }
 
     /// Splits every text and argument text into pieces of this many characters.

@@ -34,7 +34,7 @@ pub(crate) async fn play(
                 cancellation.token().cancelled().await;
                 return Err(cancelled());
             }
-            Step::Cut => return Ok(()),
+            Step::Cut { .. } => return Ok(()),
             Step::Reset(_) => open = false,
             Step::Usage(report) => usage = report.clone(),
             _ => {}

@@ -25,7 +25,7 @@ pub(crate) enum Step {
     Error(Error),
     Hang,
     HangUntilCancelled,
-    Cut,
+    Cut { clean: bool },
 }
 
 impl Step {
@@ -47,7 +47,7 @@ impl Step {
     pub(crate) fn is_fault(&self) -> bool {
         matches!(
             self,
-            Self::Error(_) | Self::Hang | Self::HangUntilCancelled | Self::Cut
+            Self::Error(_) | Self::Hang | Self::HangUntilCancelled | Self::Cut { .. }
         )
     }
 
@@ -78,7 +78,11 @@ impl Step {
             Self::Reset(reason) => AgentResponseUpdate::AttemptReset {
                 reason: reason.into(),
             },
-            Self::Gate(_) | Self::Error(_) | Self::Hang | Self::HangUntilCancelled | Self::Cut => {
+            Self::Gate(_)
+            | Self::Error(_)
+            | Self::Hang
+            | Self::HangUntilCancelled
+            | Self::Cut { .. } => {
                 return None;
             }
         })
