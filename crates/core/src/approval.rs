@@ -1,6 +1,8 @@
 //! Requests for a person's yes, and the answers: data only. Who may answer what is decided by the
 //! records that the loop holds.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -209,6 +211,26 @@ pub enum RefusalReason {
     WrongCategory,
     /// The answer is no decision, or its edited arguments do not fit the tool.
     Malformed,
+}
+
+impl RefusalReason {
+    /// The reason as text: lower case, words joined by `_`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownRequest => "unknown_request",
+            Self::AlreadySettled => "already_settled",
+            Self::Stale => "stale",
+            Self::ArgsMismatch => "args_mismatch",
+            Self::WrongCategory => "wrong_category",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Why a pending request was closed without an answer. JSON form: snake case.

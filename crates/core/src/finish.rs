@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::approval::PendingCall;
 use crate::content::ToolCall;
 use crate::identity::{Occurrence, RunId};
+use crate::record::PausedRun;
 use crate::usage::{RoundUsage, Usage};
 
 /// Why a leg, or one reply of a model, ended (contract C2). Failures are errors instead.
@@ -108,6 +109,9 @@ pub struct Finish {
     /// Bodies that did not end within the grace period after a cancel or deadline.
     #[serde(default)]
     pub abandoned: Vec<AbandonedCall>,
+    /// The run as a value, where it waits and its record may be needed elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_run: Option<PausedRun>,
 }
 
 impl Finish {
@@ -121,6 +125,7 @@ impl Finish {
             rounds: Vec::new(),
             pending: Vec::new(),
             abandoned: Vec::new(),
+            paused_run: None,
         }
     }
 

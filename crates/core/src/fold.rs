@@ -16,6 +16,8 @@ use crate::usage::Usage;
 /// - An incomplete message keeps its text and the calls that ended; one that is empty is dropped.
 /// - Results of one round are put in call order, however they finished: one message each.
 /// - `AttemptReset` forgets the open message.
+/// - A finish with pending calls notes the run in the message that asks for them
+///   ([`ChatMessage::paused_run_id`]).
 /// - Nested updates, progress and starts are no part of the transcript.
 ///
 /// ```
@@ -112,6 +114,7 @@ impl ResponseFold {
             }
             AgentResponseUpdate::Finish { finish } => {
                 self.close(MessageStatus::Complete);
+                self.mark_paused(finish);
                 self.finish = Some((**finish).clone());
             }
             AgentResponseUpdate::ToolCallArgs { .. }
@@ -221,6 +224,24 @@ impl ResponseFold {
         let place = self.messages.len() - later;
         self.messages
             .insert(place, ChatMessage::tool(result.clone()));
+    }
+
+    /// Notes the run in the message whose calls wait, so that the next leg finds its record.
+    fn mark_paused(&mut self, finish: &Finish) {
+        let Some(run_id) = finish
+            .run_id
+            .as_ref()
+            .filter(|_| !finish.pending.is_empty())
+        else {
+            return;
+        };
+        let asking = self
+            .messages
+            .iter_mut()
+            .rfind(|message| message.tool_calls().next().is_some());
+        if let Some(message) = asking {
+            *message = message.to_builder().paused_run_id(run_id).build();
+        }
     }
 
     fn call_at(&self, occurrence: Occurrence) -> Option<ToolCall> {

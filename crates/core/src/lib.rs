@@ -18,7 +18,9 @@ mod json;
 mod message;
 mod normalise;
 mod options;
+mod record;
 mod response;
+mod run_store;
 mod update;
 mod usage;
 
@@ -51,7 +53,11 @@ pub use normalise::{HistoryFault, normalise, validate_history};
 pub use options::{
     ChatClientRunOptions, JsonSchemaFormat, ReasoningEffort, ResponseFormat, ToolChoice,
 };
+pub use record::{CallRecord, CallStatus, PausedRun, RunRecord, SettledRequest, Settlement};
 pub use response::{AgentResponse, LegSnapshot};
+pub use run_store::{
+    ApprovalRule, ClaimOutcome, IRunStore, InMemoryRunStore, RunClaim, WriteOutcome,
+};
 pub use tokio_util::sync::CancellationToken;
 pub use update::{
     AgentResponseUpdate, ErrorNotice, InterruptNotice, NestedUpdate, ResponseMetadata, ToolCallHead,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::content::{Content, ExtraFields, ToolCall, ToolResult};
+use crate::identity::RunId;
 
 /// Who speaks. JSON form: `system`, `developer`, `user`, `assistant`, `tool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -117,6 +118,8 @@ fn parts_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Conte
     })
 }
 
+const PAUSED_RUN_ID: &str = "raf_run_id";
+
 impl ChatMessage {
     /// A message of a role with these parts.
     pub fn new(role: MessageRole, content: impl IntoIterator<Item = Content>) -> Self {
@@ -225,6 +228,13 @@ impl ChatMessage {
         &self.0.data.extra
     }
 
+    /// The run whose calls in this message wait for the outside: set by the fold when a leg pauses.
+    /// A hint where the record is to be found, never the authority. JSON form: `raf_run_id`.
+    pub fn paused_run_id(&self) -> Option<RunId> {
+        let id = self.0.data.extra.get(PAUSED_RUN_ID)?.as_str()?;
+        Some(RunId::from(id))
+    }
+
     /// Whether two handles are the same message, by address.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -331,6 +341,11 @@ impl ChatMessageBuilder {
     pub fn extra(mut self, name: impl Into<String>, value: serde_json::Value) -> Self {
         self.0.extra.insert(name.into(), value);
         self
+    }
+
+    /// Says which run waits for the outside in this message.
+    pub fn paused_run_id(self, run_id: &RunId) -> Self {
+        self.extra(PAUSED_RUN_ID, run_id.as_str().into())
     }
 
     /// The message.

@@ -61,7 +61,11 @@ fn pair(transcript: &[ChatMessage]) -> HashMap<(usize, usize), Found<'_>> {
         let mut has_result = false;
         for result in message.tool_results() {
             has_result = true;
-            let Some(calls) = open.get_mut(result.call_id()) else {
+            let Some(calls) = open
+                .get_mut(result.call_id())
+                .filter(|calls| !calls.is_empty())
+            else {
+                replace_foreign(&mut results, transcript, message, result);
                 continue;
             };
             // Of several open calls with this id those of the latest message come first, and of
@@ -93,6 +97,30 @@ fn pair(transcript: &[ChatMessage]) -> HashMap<(usize, usize), Found<'_>> {
         }
     }
     results
+}
+
+/// Puts a result that the loop made in the place of one that it did not make: a result that a caller
+/// gave for a call which the loop then ran.
+fn replace_foreign<'a>(
+    results: &mut HashMap<(usize, usize), Found<'a>>,
+    transcript: &[ChatMessage],
+    message: &'a ChatMessage,
+    result: &'a ToolResult,
+) {
+    let Some(own) = result.occurrence() else {
+        return;
+    };
+    let position = own.position as usize;
+    let answered = transcript.iter().enumerate().rev().find(|(_, asking)| {
+        let call = asking.tool_calls().nth(position);
+        call.is_some_and(|call| call.id() == result.call_id())
+    });
+    let Some((index, _)) = answered else { return };
+    if let Some(Found::Result(_, other)) = results.get(&(index, position))
+        && other.occurrence().is_none()
+    {
+        results.insert((index, position), Found::Result(message, result));
+    }
 }
 
 enum Found<'a> {

@@ -11,6 +11,7 @@ use crate::cancellation::Cancellation;
 use crate::declaration::ToolDeclaration;
 use crate::error::{Error, Result};
 use crate::extensions::Extensions;
+use crate::record::PausedRun;
 
 /// Options of one leg. Everything is unset by default: the provider's own defaults hold.
 ///
@@ -49,6 +50,8 @@ pub struct ChatClientRunOptions {
     pub extra_body: Map<String, Value>,
     /// Answers to pending requests of an earlier leg.
     pub tool_approval_responses: Vec<ToolApprovalResponse>,
+    /// A run that waits, as a value, where no shared store holds its record.
+    pub paused_run: Option<PausedRun>,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
     /// How the run is told to stop.
@@ -158,6 +161,12 @@ impl ChatClientRunOptions {
         self
     }
 
+    /// Gives back a run that waits, where no shared store holds its record.
+    pub fn with_paused_run(mut self, paused: PausedRun) -> Self {
+        self.paused_run = Some(paused);
+        self
+    }
+
     /// Names the session.
     pub fn with_session_id(mut self, id: impl Into<String>) -> Self {
         self.session_id = Some(id.into());
@@ -186,15 +195,16 @@ impl ChatClientRunOptions {
     /// that an answer is never dropped in silence (contract I5).
     ///
     /// # Errors
-    /// [`ErrorKind::Misuse`](crate::ErrorKind::Misuse) if there are approval responses.
+    /// [`ErrorKind::Misuse`](crate::ErrorKind::Misuse) if there are approval responses or a paused
+    /// run.
     pub fn refuse_resume_data(&self) -> Result<()> {
-        if self.tool_approval_responses.is_empty() {
+        if self.tool_approval_responses.is_empty() && self.paused_run.is_none() {
             return Ok(());
         }
         Err(Error::misuse(
-            "approval responses reached the provider unused: there is no function-invoking layer \
-             below the caller. Add one to the stack, or give the responses to the client that \
-             asked for them",
+            "approval responses or a paused run reached the provider unused: there is no \
+             function-invoking layer below the caller. Add one to the stack, or give them to the \
+             client that asked for them",
         ))
     }
 }

@@ -5,6 +5,7 @@ use crate::content::{ToolCall, ToolOutcome, ToolResult};
 use crate::finish::{AbandonedCall, Finish, FinishReason};
 use crate::identity::RunId;
 use crate::message::{ChatMessage, MessageRole};
+use crate::record::PausedRun;
 use crate::update::ResponseMetadata;
 use crate::usage::{RoundUsage, Usage};
 
@@ -28,6 +29,8 @@ pub struct AgentResponse {
     pub pending: Vec<PendingCall>,
     /// Bodies that were left to themselves.
     pub abandoned: Vec<AbandonedCall>,
+    /// The run as a value, where it waits: give it back where no shared store holds its record.
+    pub paused_run: Option<PausedRun>,
     /// What the provider says of its last reply.
     pub metadata: ResponseMetadata,
 }
@@ -62,6 +65,7 @@ impl AgentResponse {
             rounds: finish.rounds,
             pending: finish.pending,
             abandoned: finish.abandoned,
+            paused_run: finish.paused_run,
             metadata,
         }
     }

@@ -21,9 +21,10 @@ pub use arguments::{InvalidArguments, check_arguments, prepare_arguments};
 pub use context::{Resumption, ToolContext, ToolContextBuilder};
 pub use error::{Interrupt, ToolError, ToolErrorKind};
 pub use execution::{
-    Batch, BatchContext, BatchEvent, ErrorPolicy, ExecuteOptions, Execution, ExecutionMode,
-    ExecutionOptions, FinishedCall, PreparedCall, QueuedCall, ReadyCall, ResultDigest, SettledCall,
-    ToolExecutor, UnknownToolPolicy, cancelled,
+    Applied, Batch, BatchCall, BatchContext, BatchEvent, CallState, DoneCall, ErrorPolicy,
+    ExecuteOptions, Execution, ExecutionMode, ExecutionOptions, ExecutionUpdate, FinishedCall,
+    HoldPolicy, OpenBatch, PreparedCall, QueuedCall, ReadyCall, ResultDigest, SettledCall,
+    ToolExecutor, UnknownToolPolicy, address_of, cancelled, rejection,
 };
 pub use function::{
     FunctionTool, IntoToolOutput, IntoToolValue, Json, ToolParams, dynamic_tool, parameters_schema,

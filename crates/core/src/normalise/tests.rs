@@ -146,6 +146,22 @@ fn a6_of_calls_with_one_id_the_position_tells_them_apart() {
 }
 
 #[test]
+fn e3_a_result_of_the_loop_stands_before_one_that_a_caller_made_up() {
+    let own = ToolResult::builder("1", ToolOutcome::Ok)
+        .occurrence(Occurrence::new(0, 0))
+        .text("own")
+        .build();
+    check(
+        &[
+            calls(&["1"]),
+            result("1", "made up"),
+            ChatMessage::tool(own),
+        ],
+        &["A:[1]", "R(1,own)"],
+    );
+}
+
+#[test]
 fn a4_malformed_arguments_are_sent_as_an_object() {
     for (raw, sent) in [
         (

@@ -98,6 +98,8 @@ pub enum BatchEvent {
         ready: Box<ReadyCall>,
         /// What it says, and what it wants to find again.
         interrupt: Interrupt,
+        /// A random id by which an answer names it.
+        request_id: String,
     },
 }
 
@@ -145,6 +147,15 @@ pub struct Batch {
     progress: Arc<Progress>,
     events: VecDeque<BatchEvent>,
     abandoned: Vec<AbandonedCall>,
+    held: Held,
+}
+
+/// What does not start any more because a call before it waits for the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    ExclusiveCalls,
+    All,
 }
 
 #[derive(Debug)]
@@ -179,10 +190,12 @@ impl Batch {
             progress: Arc::default(),
             events: VecDeque::new(),
             abandoned: Vec::new(),
+            held: Held::Nothing,
         }
     }
 
-    /// The next thing that happens; `None` when every call has its outcome.
+    /// The next thing that happens; `None` when every call has its outcome, waits for the outside,
+    /// or is held behind one that does.
     ///
     /// Cancel-safe: what has happened is not lost when the future is dropped.
     pub async fn next(&mut self) -> Option<BatchEvent> {
@@ -198,7 +211,7 @@ impl Batch {
             if !self.events.is_empty() {
                 continue;
             }
-            if self.queue.is_empty() && self.running.is_empty() {
+            if self.running.is_empty() && (self.queue.is_empty() || self.held == Held::All) {
                 return None;
             }
             let give_up_at = self
@@ -300,7 +313,7 @@ impl Batch {
     /// Starts what may start: in call order, exclusive calls alone, within the bounds.
     fn start_ready(&mut self) {
         let mut index = 0;
-        while self.stop_cause.is_none() && index < self.queue.len() {
+        while self.stop_cause.is_none() && self.held != Held::All && index < self.queue.len() {
             let sequential = self.options.mode == ExecutionMode::Sequential;
             let alone = self.running.values().any(|body| body.exclusive);
             if alone || (sequential && (index > 0 || !self.running.is_empty())) {
@@ -314,6 +327,10 @@ impl Batch {
                 continue;
             };
             let limits = ready.tool.tool().limits();
+            if limits.exclusive && self.held == Held::ExclusiveCalls {
+                self.held = Held::All;
+                return;
+            }
             if limits.exclusive && (index > 0 || !self.running.is_empty()) {
                 return;
             }
@@ -465,8 +482,18 @@ impl Batch {
         match render(&body.ready, end, &self.options) {
             BodyOutcome::Interrupted(interrupt) => {
                 let ready = body.ready;
-                self.events
-                    .push_back(BatchEvent::Interrupted { ready, interrupt });
+                let in_order = self.options.mode == ExecutionMode::Sequential || body.exclusive;
+                self.held = if in_order || self.held == Held::All {
+                    Held::All
+                } else {
+                    Held::ExclusiveCalls
+                };
+                let request_id = RunId::random().to_string();
+                self.events.push_back(BatchEvent::Interrupted {
+                    ready,
+                    interrupt,
+                    request_id,
+                });
             }
             BodyOutcome::Settled(rendered) => self.finish(&body.ready, rendered),
         }

@@ -15,6 +15,16 @@ impl ResultDigest {
         Self(text_hash(text_hash(OFFSET, &format!("{outcome:?}")), text))
     }
 
+    /// The fingerprint as a number, for a record.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+
+    /// A fingerprint from a record.
+    pub const fn from_value(value: u64) -> Self {
+        Self(value)
+    }
+
     /// The fingerprint of an outcome with typed parts.
     pub fn of_parts(outcome: ToolOutcome, parts: &[Content]) -> Self {
         let mut hash = text_hash(OFFSET, &format!("{outcome:?}"));

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use raf_core::{
-    AbandonedCall, Cancellation, ChatMessage, Error, MessageRole, Occurrence, Result, RunId,
-    TerminationCause, ToolCall, ToolErrorClass, ToolOutcome, ToolResult, emit_stream,
+    AbandonedCall, Cancellation, ChatMessage, Emitter, Error, ErrorKind, MessageRole, Occurrence,
+    PausedRun, PendingCall, RefusalReason, Result, RunId, RunRecord, Settlement, TerminationCause,
+    ToolApprovalResponse, ToolCall, ToolDeclaration, ToolOutcome, ToolResult, emit_stream,
 };
 
 use super::batch::{Batch, BatchContext, BatchEvent, QueuedCall};
+use super::open_batch::{Applied, BatchCall, CallState, HoldPolicy, OpenBatch};
 use super::options::{ExecutionOptions, UnknownToolPolicy};
 use super::permits::ToolPermits;
-use super::prepare::{PreparedCall, SettledCall};
+use super::prepare::SettledCall;
 use crate::registered::RegisteredTool;
 use crate::registry::ToolRegistry;
 use crate::toolset::ToolSet;
@@ -33,6 +35,8 @@ pub struct ToolExecutor {
 pub struct ExecuteOptions {
     /// The tools that are visible; `None` is those of the registry, an empty list is none.
     pub tools: Option<Vec<RegisteredTool>>,
+    /// Tools that have no body here: their calls wait for the caller's results.
+    pub declared: Vec<ToolDeclaration>,
     /// What stops the batch.
     pub cancellation: Cancellation,
     /// Per-call things that tools may read.
@@ -52,6 +56,12 @@ impl ExecuteOptions {
     /// Sets which tools are visible, instead of those of the registry.
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = RegisteredTool>) -> Self {
         self.tools = Some(tools.into_iter().collect());
+        self
+    }
+
+    /// Sets the tools that have no body here.
+    pub fn with_declared(mut self, tools: impl IntoIterator<Item = ToolDeclaration>) -> Self {
+        self.declared = tools.into_iter().collect();
         self
     }
 
@@ -79,8 +89,15 @@ impl ExecuteOptions {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Execution {
-    /// One result per call, in call order.
+    /// The results so far, in call order; one per call where nothing is pending. After a resume,
+    /// those of earlier legs are among them.
     pub results: Vec<ToolResult>,
+    /// The calls that wait for the outside, each with its id and address.
+    pub pending: Vec<PendingCall>,
+    /// The batch as a value, if calls are pending: give it to [`ToolExecutor::resume`].
+    pub paused: Option<PausedRun>,
+    /// Answers that did not fit, and why. Their calls are as they were.
+    pub refusals: Vec<(String, RefusalReason)>,
     /// Why the batch was ended early, if it was.
     pub termination: Option<TerminationCause>,
     /// Bodies that did not end within their grace.
@@ -96,6 +113,16 @@ impl Execution {
             .map(ChatMessage::tool)
             .collect()
     }
+}
+
+/// One item of a batch that is run on its own, as a stream.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ExecutionUpdate {
+    /// What happens, as it happens.
+    Event(BatchEvent),
+    /// What came of it: the last item.
+    End(Box<Execution>),
 }
 
 impl ToolExecutor {
@@ -123,7 +150,8 @@ impl ToolExecutor {
         &self.options
     }
 
-    /// Runs all calls of an assistant message. Gated calls are denied.
+    /// Runs all calls of an assistant message: the fold of [`ToolExecutor::stream`]. Gated calls,
+    /// calls whose body asks the outside, and declared-only ones are pending.
     ///
     /// Dropping the future stops the bodies.
     ///
@@ -135,23 +163,11 @@ impl ToolExecutor {
         message: &ChatMessage,
         options: ExecuteOptions,
     ) -> Result<Execution> {
-        let mut batch = self.open(message, options)?;
-        let mut results: Vec<(Occurrence, ToolResult)> = Vec::new();
-        while let Some(event) = batch.next().await {
-            if let BatchEvent::Finished(finished) = event {
-                results.push((finished.occurrence, finished.result));
-            }
-        }
-        results.sort_by_key(|(occurrence, _)| *occurrence);
-        Ok(Execution {
-            results: results.into_iter().map(|(_, result)| result).collect(),
-            termination: batch.termination(),
-            abandoned: batch.abandoned().to_vec(),
-        })
+        end_of(self.stream(message, options)?).await
     }
 
     /// Runs all calls of an assistant message and says what happens as it happens: starts,
-    /// progress, outcomes in order of completion. Gated calls are denied.
+    /// progress, outcomes in order of completion, then the end.
     ///
     /// Dropping the stream stops the bodies.
     ///
@@ -161,29 +177,8 @@ impl ToolExecutor {
         &self,
         message: &ChatMessage,
         options: ExecuteOptions,
-    ) -> Result<BoxStream<'static, BatchEvent>> {
-        let mut batch = self.open(message, options)?;
-        let events = emit_stream(async move |mut out: raf_core::Emitter<BatchEvent>| {
-            while let Some(event) = batch.next().await {
-                out.emit(event).await;
-            }
-            Ok(())
-        });
-        Ok(events
-            .filter_map(|event| std::future::ready(event.ok()))
-            .boxed())
-    }
-
-    /// A batch over calls that were prepared.
-    pub fn batch(&self, context: BatchContext, calls: Vec<QueuedCall>) -> Batch {
-        let permits = Arc::clone(&self.permits);
-        Batch::new(context, self.options.clone(), permits, calls)
-    }
-
-    fn open(&self, message: &ChatMessage, options: ExecuteOptions) -> Result<Batch> {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(no_runtime());
-        }
+    ) -> Result<BoxStream<'static, ExecutionUpdate>> {
+        check_runtime()?;
         if message.role() != MessageRole::Assistant {
             return Err(Error::misuse(format!(
                 "tool calls stand in an assistant message; this one's role is {:?}",
@@ -196,72 +191,198 @@ impl ToolExecutor {
                 "the assistant message asks for no tool calls",
             ));
         }
-        let tools = match &options.tools {
-            Some(tools) => ToolSet::merge(tools, &[], &[], &[], &[])?,
-            None => ToolSet::merge(self.registry.tools(), &[], &[], &[], &[])?,
-        };
-        let occurrences = (0..).map(|position| Occurrence::new(options.round, position));
-        let prepared: Vec<(Occurrence, ToolCall, PreparedCall)> = occurrences
-            .zip(&calls)
-            .map(|(occurrence, call)| (occurrence, call.clone(), tools.prepare(occurrence, call)))
-            .collect();
-        let stops = self.options.unknown_tools == UnknownToolPolicy::Stop
-            && prepared.iter().any(|(_, _, call)| is_unknown(call));
-        let queue = prepared
-            .into_iter()
-            .map(|(occurrence, call, prepared)| match prepared {
-                PreparedCall::Settled(settled) => QueuedCall::Settled(settled),
-                _ if stops => QueuedCall::Settled(SettledCall::skipped(
-                    occurrence,
-                    &call,
-                    raf_core::SkipReason::Terminated,
-                )),
-                PreparedCall::Run(ready) => QueuedCall::Ready(ready),
-                PreparedCall::Gated(_) => QueuedCall::Settled(denied(occurrence, &call)),
-                PreparedCall::DeclaredOnly => QueuedCall::Settled(SettledCall::new(
-                    occurrence,
-                    &call,
-                    ToolOutcome::Error(ToolErrorClass::UnknownTool),
-                    Some(format!("The tool '{}' has no body here.", call.name())),
-                )),
+        let run_id = options.run_id.clone().unwrap_or_else(RunId::random);
+        let tools = self.visible(&options)?;
+        let (batch, termination) = self.prepare(run_id.clone(), options.round, &calls, &tools);
+        let record = RunRecord::new(run_id);
+        Ok(self.run(batch, record, Vec::new(), termination, options))
+    }
+
+    /// Goes on with a batch that waits: answers name requests by id or address; only what they name
+    /// runs, the rest stays pending, and what is finished is not run again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ApprovalRefused`](raf_core::ErrorKind::ApprovalRefused) if no answer fits, with
+    /// the reason of the first; [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) if a
+    /// pending call's tool cannot be found; [`ErrorKind::Misuse`](raf_core::ErrorKind::Misuse) for a
+    /// form of a later version.
+    pub async fn resume(
+        &self,
+        paused: PausedRun,
+        answers: &[ToolApprovalResponse],
+        options: ExecuteOptions,
+    ) -> Result<Execution> {
+        end_of(self.resume_stream(paused, answers, options)?).await
+    }
+
+    /// As [`ToolExecutor::resume`], as a stream.
+    ///
+    /// # Errors
+    /// As [`ToolExecutor::resume`].
+    pub fn resume_stream(
+        &self,
+        paused: PausedRun,
+        answers: &[ToolApprovalResponse],
+        options: ExecuteOptions,
+    ) -> Result<BoxStream<'static, ExecutionUpdate>> {
+        check_runtime()?;
+        if !paused.is_supported() {
+            return Err(Error::misuse(
+                "the paused batch was written by a later version: update raf to resume it",
+            ));
+        }
+        let mut record = paused.into_record();
+        let tools = self.visible(&options)?;
+        let mut batch =
+            OpenBatch::from_record(&record.run_id, record.round, &record.calls, &tools)?;
+        let mut refusals = Vec::new();
+        let mut settled = 0;
+        for answer in answers {
+            let reason = match record.settlement(&answer.request_id) {
+                Some(settlement) => settlement.refusal(),
+                None => match batch.apply(answer) {
+                    Ok(Applied::Settled { request_id, .. }) => {
+                        record.settle(&request_id, Settlement::Answered);
+                        settled += 1;
+                        continue;
+                    }
+                    Ok(_) => continue,
+                    Err(reason) => reason,
+                },
+            };
+            refusals.push((answer.request_id.clone(), reason));
+        }
+        if let (0, Some((request_id, reason))) = (settled, refusals.first()) {
+            return Err(Error::new(
+                ErrorKind::ApprovalRefused,
+                format!("the answer to '{request_id}' was refused: {reason}. Nothing was run"),
+            ));
+        }
+        Ok(self.run(batch, record, refusals, None, options))
+    }
+
+    fn visible(&self, options: &ExecuteOptions) -> Result<ToolSet> {
+        match &options.tools {
+            Some(tools) => ToolSet::merge(tools, &[], &[], &[], &options.declared),
+            None => ToolSet::merge(self.registry.tools(), &[], &[], &[], &options.declared),
+        }
+    }
+
+    fn prepare(
+        &self,
+        run_id: RunId,
+        round: u32,
+        calls: &[ToolCall],
+        tools: &ToolSet,
+    ) -> (OpenBatch, Option<TerminationCause>) {
+        let mut states: Vec<BatchCall> = (0..)
+            .map(|position| Occurrence::new(round, position))
+            .zip(calls)
+            .map(|(occurrence, call)| BatchCall {
+                occurrence,
+                call: call.clone(),
+                state: tools.prepare(occurrence, call).into_state(),
             })
             .collect();
-        let context = BatchContext {
-            run_id: options.run_id.unwrap_or_else(RunId::random),
-            parent_run_id: None,
-            cancellation: options.cancellation,
-            extensions: options.extensions,
-        };
-        let mut batch = self.batch(context, queue);
+        let stops = self.options.unknown_tools == UnknownToolPolicy::Stop
+            && states.iter().any(|call| call.state.is_unknown_tool());
         if stops {
-            batch.terminate(TerminationCause::UnknownTool);
+            for call in states
+                .iter_mut()
+                .filter(|call| !call.state.is_unknown_tool())
+            {
+                let reason = raf_core::SkipReason::Terminated;
+                call.state =
+                    CallState::Settled(SettledCall::skipped(call.occurrence, &call.call, reason));
+            }
         }
-        Ok(batch)
+        let termination = stops.then_some(TerminationCause::UnknownTool);
+        (OpenBatch::new(run_id, round, states), termination)
+    }
+
+    fn run(
+        &self,
+        mut open: OpenBatch,
+        mut record: RunRecord,
+        refusals: Vec<(String, RefusalReason)>,
+        mut termination: Option<TerminationCause>,
+        options: ExecuteOptions,
+    ) -> BoxStream<'static, ExecutionUpdate> {
+        let executor = self.clone();
+        let hold = HoldPolicy {
+            mode: self.options.mode,
+            whole_batch: false,
+        };
+        let context = BatchContext::new(record.run_id.clone(), options.cancellation)
+            .with_extensions(options.extensions);
+        let updates = emit_stream(async move |mut out: Emitter<ExecutionUpdate>| {
+            let mut abandoned = Vec::new();
+            loop {
+                let runnable = open.take_runnable(hold);
+                if runnable.is_empty() {
+                    break;
+                }
+                let mut batch = executor.batch(context.clone(), runnable);
+                while let Some(event) = batch.next().await {
+                    open.note(&event, true);
+                    out.emit(ExecutionUpdate::Event(event)).await;
+                }
+                abandoned.extend_from_slice(batch.abandoned());
+                termination = termination.or(batch.termination());
+                let outcome = match termination {
+                    Some(_) => ToolOutcome::skipped(raf_core::SkipReason::Terminated),
+                    None if context.cancellation.is_cancelled() => {
+                        ToolOutcome::Cancelled { started: false }
+                    }
+                    None => continue,
+                };
+                open.settle_rest(outcome);
+            }
+            open.make_requests();
+            record.round = open.round();
+            record.calls = open.to_records(false);
+            let pending = open.pending();
+            let end = Execution {
+                results: open
+                    .outcomes()
+                    .filter_map(|(_, done)| done.result.clone())
+                    .collect(),
+                paused: (!pending.is_empty()).then(|| PausedRun::new(record)),
+                pending,
+                refusals,
+                termination,
+                abandoned,
+            };
+            out.emit(ExecutionUpdate::End(Box::new(end))).await;
+            Ok(())
+        });
+        updates
+            .filter_map(|update| std::future::ready(update.ok()))
+            .boxed()
+    }
+
+    /// A batch over calls that were prepared.
+    pub fn batch(&self, context: BatchContext, calls: Vec<QueuedCall>) -> Batch {
+        let permits = Arc::clone(&self.permits);
+        Batch::new(context, self.options.clone(), permits, calls)
     }
 }
 
-/// Whether a call was settled because its tool is unknown.
-pub(super) fn is_unknown(call: &PreparedCall) -> bool {
-    matches!(call, PreparedCall::Settled(settled)
-        if settled.result.outcome() == ToolOutcome::Error(ToolErrorClass::UnknownTool))
+async fn end_of(mut updates: BoxStream<'static, ExecutionUpdate>) -> Result<Execution> {
+    while let Some(update) = updates.next().await {
+        if let ExecutionUpdate::End(end) = update {
+            return Ok(*end);
+        }
+    }
+    Err(Error::misuse("the batch ended without its end"))
 }
 
-/// A gated call where nobody can be asked.
-fn denied(occurrence: Occurrence, call: &ToolCall) -> SettledCall {
-    SettledCall::new(
-        occurrence,
-        call,
-        ToolOutcome::Denied,
-        Some(format!(
-            "Rejected: the tool '{}' needs an approval, and nobody can be asked here.",
-            call.name()
-        )),
-    )
-}
-
-fn no_runtime() -> Error {
-    Error::misuse(
+fn check_runtime() -> Result<()> {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        return Ok(());
+    }
+    Err(Error::misuse(
         "tools run on a tokio runtime, and none is running here: call this from inside \
          `#[tokio::main]` or `Runtime::block_on`",
-    )
+    ))
 }

@@ -4,6 +4,7 @@ use raf_core::{
     Occurrence, SkipReason, ToolCall, ToolErrorClass, ToolOutcome, ToolResult, TrustLabel,
 };
 
+use super::open_batch::CallState;
 use crate::arguments::prepare_arguments;
 use crate::context::Resumption;
 use crate::registered::RegisteredTool;
@@ -24,6 +25,22 @@ pub enum PreparedCall {
     Settled(SettledCall),
 }
 
+impl PreparedCall {
+    /// Where the call stands in its batch.
+    pub fn into_state(self) -> CallState {
+        match self {
+            Self::Run(ready) => CallState::Ready(ready),
+            Self::Gated(ready) => CallState::Gated {
+                ready,
+                request: None,
+                reason: None,
+            },
+            Self::DeclaredOnly => CallState::DeclaredOnly,
+            Self::Settled(settled) => CallState::Settled(settled),
+        }
+    }
+}
+
 /// A call whose tool is known and whose arguments have passed its schema.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -40,6 +57,8 @@ pub struct ReadyCall {
     pub attempt: u32,
     /// Set if an earlier entry was interrupted.
     pub resumption: Option<Resumption>,
+    /// Whether a person changed the arguments.
+    pub edited: bool,
 }
 
 /// A call that is settled without a body.
@@ -120,6 +139,7 @@ impl ToolSet {
             arguments,
             attempt: 1,
             resumption: None,
+            edited: false,
         });
         if entry.gated {
             PreparedCall::Gated(ready)

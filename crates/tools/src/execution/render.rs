@@ -4,9 +4,11 @@ use raf_core::{
     Content, SkipReason, ToolErrorClass, ToolOutcome, ToolResult, ToolResultBuilder, TrustLabel,
     canonical_json, correlation_id,
 };
+use serde_json::Value;
 
 use super::body::{BodyEnd, BodyValue};
 use super::digest::ResultDigest;
+use super::open_batch::edited_note;
 use super::options::ExecutionOptions;
 use super::prepare::ReadyCall;
 use crate::error::{Interrupt, ToolError, ToolErrorKind};
@@ -49,6 +51,16 @@ impl StopCause {
 
 /// Renders the end of a body. Internal detail goes to the log under the correlation id.
 pub(super) fn render(ready: &ReadyCall, end: BodyEnd, options: &ExecutionOptions) -> BodyOutcome {
+    let mut outcome = outcome(ready, end, options);
+    if let (BodyOutcome::Settled(rendered), true) = (&mut outcome, ready.edited) {
+        let mut content = rendered.result.content().to_vec();
+        content.push(Content::text(edited_note(ready)));
+        rendered.result = rendered.result.to_builder().content(content).build();
+    }
+    outcome
+}
+
+fn outcome(ready: &ReadyCall, end: BodyEnd, options: &ExecutionOptions) -> BodyOutcome {
     let settled = |outcome, text: Option<String>| {
         let text = text.unwrap_or_else(|| outcome_text(outcome));
         BodyOutcome::Settled(Rendered {
@@ -97,10 +109,15 @@ fn outcome_text(outcome: ToolOutcome) -> String {
 }
 
 fn result(ready: &ReadyCall, outcome: ToolOutcome) -> ToolResultBuilder {
-    ToolResult::builder(ready.call.id(), outcome)
+    let builder = ToolResult::builder(ready.call.id(), outcome)
         .name(ready.call.name())
         .occurrence(ready.occurrence)
-        .trust(ready.tool.tool().trust())
+        .trust(ready.tool.tool().trust());
+    if ready.edited {
+        builder.executed_arguments(Value::Object(ready.arguments.clone()))
+    } else {
+        builder
+    }
 }
 
 fn framework_result(ready: &ReadyCall, outcome: ToolOutcome) -> ToolResultBuilder {
@@ -196,7 +213,7 @@ fn render_value(ready: &ReadyCall, value: BodyValue, options: &ExecutionOptions)
             let canonical = canonical_json(&value);
             let digest = ResultDigest::of(ToolOutcome::Ok, &canonical);
             let text = match value {
-                serde_json::Value::String(text) => text_or_note(text),
+                Value::String(text) => text_or_note(text),
                 other => other.to_string(),
             };
             (vec![Content::text(text)], digest)

@@ -1,0 +1,323 @@
+//! What is kept of a run that waits for the outside: the authority for its pending calls.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approval::{ApprovalRequest, ClosedReason, PendingCall, RefusalReason, WaitsFor};
+use crate::content::{ToolCall, ToolOutcome, ToolResult};
+use crate::identity::{Occurrence, RunId};
+use crate::usage::{RoundUsage, Usage};
+
+/// The version of the JSON form that this version writes.
+pub(crate) const FORMAT: u32 = 1;
+
+/// A run that waits, or waited, for the outside.
+///
+/// It holds what decides (pending calls with their recorded arguments, requests and how they were
+/// settled, counters), and no history. JSON form: the fields by name, with `format`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunRecord {
+    /// The version of this form.
+    pub format: u32,
+    /// The run.
+    pub run_id: RunId,
+    /// Counts the writes: a write names the revision that it is based on.
+    pub revision: u64,
+    /// The session that the run belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Whether the run is at its end. A closed record is kept for a while, so that a late answer
+    /// gets a true reply.
+    pub closed: bool,
+    /// The round of the open batch.
+    pub round: u32,
+    /// The calls of the open batch, in call order.
+    pub calls: Vec<CallRecord>,
+    /// The requests of the run that are settled, and how.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settled_requests: Vec<SettledRequest>,
+    /// The calls that were denied in this turn: tool and canonical arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<(String, String)>,
+    /// Usage of the run so far.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Usage of each model request so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<RoundUsage>,
+    /// How long the run has worked, in milliseconds; pauses are not counted.
+    #[serde(default)]
+    pub worked_ms: u64,
+    /// The counters of the loop, in a form of its own.
+    #[serde(default)]
+    pub counters: Value,
+    /// A digest of the conversation up to the open batch.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix_digest: String,
+}
+
+impl RunRecord {
+    /// An open record of a run without calls.
+    pub fn new(run_id: RunId) -> Self {
+        Self {
+            format: FORMAT,
+            run_id,
+            revision: 0,
+            session_id: None,
+            closed: false,
+            round: 0,
+            calls: Vec::new(),
+            settled_requests: Vec::new(),
+            denied: Vec::new(),
+            usage: Usage::default(),
+            rounds: Vec::new(),
+            worked_ms: 0,
+            counters: Value::Null,
+            prefix_digest: String::new(),
+        }
+    }
+
+    /// The calls that wait for the outside.
+    pub fn pending(&self) -> Vec<PendingCall> {
+        self.calls
+            .iter()
+            .filter_map(|call| {
+                let occurrence = Occurrence::new(self.round, call.position);
+                let waits_for = call.status.waits_for()?;
+                Some(PendingCall::new(occurrence, call.call.clone(), waits_for))
+            })
+            .collect()
+    }
+
+    /// The open call that a request belongs to.
+    pub fn open_request(&self, request_id: &str) -> Option<&CallRecord> {
+        self.calls
+            .iter()
+            .find(|call| call.status.request_id() == Some(request_id))
+            .filter(|_| !self.closed)
+    }
+
+    /// How a request was settled, if it was.
+    pub fn settlement(&self, request_id: &str) -> Option<Settlement> {
+        self.settled_requests
+            .iter()
+            .find(|settled| settled.request_id == request_id)
+            .map(|settled| settled.settlement)
+    }
+
+    /// The ids of all requests, open and settled.
+    pub fn request_ids(&self) -> impl Iterator<Item = &str> {
+        let open = self
+            .calls
+            .iter()
+            .filter_map(|call| call.status.request_id());
+        let settled = self.settled_requests.iter();
+        open.chain(settled.map(|settled| settled.request_id.as_str()))
+    }
+
+    /// Marks a request as settled.
+    pub fn settle(&mut self, request_id: &str, settlement: Settlement) {
+        if self.settlement(request_id).is_none() {
+            self.settled_requests.push(SettledRequest {
+                request_id: request_id.to_owned(),
+                settlement,
+            });
+        }
+    }
+
+    /// Marks every open request as closed without an answer, and the run as ended.
+    pub fn close(&mut self, reason: ClosedReason) {
+        let open: Vec<String> = self
+            .calls
+            .iter()
+            .filter_map(|call| call.status.request_id().map(str::to_owned))
+            .collect();
+        for request_id in open {
+            self.settle(&request_id, Settlement::Closed(reason));
+        }
+        self.calls.clear();
+        self.closed = true;
+    }
+}
+
+/// A request that is settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettledRequest {
+    /// The request.
+    pub request_id: String,
+    /// How it was settled.
+    pub settlement: Settlement,
+}
+
+/// How a request was settled. JSON form: `"answered"`, `{"closed": "superseded"}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Settlement {
+    /// By an answer.
+    Answered,
+    /// Without one.
+    Closed(ClosedReason),
+}
+
+impl Settlement {
+    /// Why another answer is refused.
+    pub const fn refusal(self) -> RefusalReason {
+        match self {
+            Self::Answered => RefusalReason::AlreadySettled,
+            Self::Closed(_) => RefusalReason::Stale,
+        }
+    }
+}
+
+/// One call of an open batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CallRecord {
+    /// Its place among the calls of the reply, from 0.
+    pub position: u32,
+    /// The call as the model made it.
+    pub call: ToolCall,
+    /// The arguments that run: parsed, rewritten, validated.
+    #[serde(default)]
+    pub arguments: Value,
+    /// How often its body was entered.
+    #[serde(default)]
+    pub attempts: u32,
+    /// Where it stands.
+    pub status: CallStatus,
+}
+
+impl CallRecord {
+    /// A call of which nothing was run.
+    pub fn new(position: u32, call: ToolCall, arguments: Value, status: CallStatus) -> Self {
+        Self {
+            position,
+            call,
+            arguments,
+            attempts: 0,
+            status,
+        }
+    }
+
+    /// Sets how often its body was entered.
+    pub fn with_attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+}
+
+/// Where a call of an open batch stands. JSON form: tagged by `is`, in snake case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallStatus {
+    /// It has its outcome.
+    Settled {
+        /// What became of it.
+        outcome: ToolOutcome,
+        /// The fingerprint of its result.
+        #[serde(default)]
+        digest: u64,
+        /// Its result, where no transcript holds it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<ToolResult>,
+    },
+    /// Its body was, or may have been, entered and has no outcome.
+    Started,
+    /// It waits for a person.
+    AwaitingApproval {
+        /// The request.
+        request: Box<ApprovalRequest>,
+    },
+    /// It waits for a result from the caller.
+    AwaitingResult,
+    /// Its body asked the outside for data.
+    AwaitingData {
+        /// The id by which an answer names it.
+        request_id: String,
+        /// Where in the run it happened.
+        address: String,
+        /// What the tool says to the outside.
+        information: Value,
+        /// What the tool wants to find again.
+        state: Value,
+    },
+    /// It waits for an earlier call that is undecided.
+    AwaitingEarlier,
+}
+
+impl CallStatus {
+    /// The id by which an answer names the call, if it waits for one.
+    pub fn request_id(&self) -> Option<&str> {
+        match self {
+            Self::AwaitingApproval { request } => Some(&request.request_id),
+            Self::AwaitingData { request_id, .. } => Some(request_id),
+            _ => None,
+        }
+    }
+
+    /// What the call waits for, if it does.
+    pub fn waits_for(&self) -> Option<WaitsFor> {
+        match self {
+            Self::Settled { .. } | Self::Started => None,
+            Self::AwaitingApproval { request } => Some(WaitsFor::Approval(request.clone())),
+            Self::AwaitingResult => Some(WaitsFor::ToolResult),
+            Self::AwaitingData {
+                request_id,
+                address,
+                information,
+                ..
+            } => Some(WaitsFor::Data {
+                request_id: request_id.clone(),
+                address: address.clone(),
+                information: information.clone(),
+            }),
+            Self::AwaitingEarlier => Some(WaitsFor::EarlierCall),
+        }
+    }
+}
+
+/// A run that waits, as a value: versioned, serialisable, small (contract I2).
+///
+/// Give it back with [`with_paused_run`](crate::ChatClientRunOptions::with_paused_run) where no
+/// shared store holds the record. With both, the store's record wins. Whoever holds the bytes can
+/// read them and, unless they are sealed, change what would run: seal them before they pass through
+/// hands that you do not trust. Resuming the same bytes twice in processes that share no store
+/// cannot be noticed; the idempotency keys are the same. JSON form: that of [`RunRecord`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PausedRun(Box<RunRecord>);
+
+impl PausedRun {
+    /// A record as a value.
+    pub fn new(record: RunRecord) -> Self {
+        Self(Box::new(record))
+    }
+
+    /// The record.
+    pub fn record(&self) -> &RunRecord {
+        &self.0
+    }
+
+    /// The record.
+    pub fn into_record(self) -> RunRecord {
+        *self.0
+    }
+
+    /// The run.
+    pub fn run_id(&self) -> &RunId {
+        &self.0.run_id
+    }
+
+    /// The calls that wait for the outside.
+    pub fn pending(&self) -> Vec<PendingCall> {
+        self.0.pending()
+    }
+
+    /// Whether this version can read the form.
+    pub fn is_supported(&self) -> bool {
+        self.0.format == FORMAT
+    }
+}

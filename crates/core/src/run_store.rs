@@ -1,0 +1,409 @@
+//! Where records of runs are kept, and their in-memory form.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::approval::ClosedReason;
+use crate::error::Result;
+use crate::identity::RunId;
+use crate::record::RunRecord;
+
+/// A store of run records: the authority for pending calls.
+///
+/// # Contract
+/// - A write names the revision that it is based on; it is made only if that is the present one
+///   (compare-and-set), and raises it by one.
+/// - At most one live claim on a run. A claim dies with its [`RunClaim`], or with its lease.
+/// - A closed record is kept for a while, so that a late answer gets a true reply.
+/// - What is expired is closed as such, and never comes back.
+#[async_trait]
+pub trait IRunStore: Debug + Send + Sync {
+    /// Keeps a new record; its revision becomes 1. The claim, if one is given, holds it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be written.
+    async fn create(&self, record: &RunRecord, claim: Option<&RunClaim>) -> Result<WriteOutcome>;
+
+    /// The record of a run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be read.
+    async fn load(&self, run_id: &RunId) -> Result<Option<RunRecord>>;
+
+    /// The record, held by this claim until it is released or dies.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be read or written.
+    async fn claim(&self, run_id: &RunId, claim: &RunClaim) -> Result<ClaimOutcome>;
+
+    /// Lets a claimed run go.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be written.
+    async fn release(&self, run_id: &RunId, claim: &RunClaim) -> Result<()>;
+
+    /// Writes a record over the one of its own revision.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be written.
+    async fn save(&self, record: &RunRecord) -> Result<WriteOutcome>;
+
+    /// The run that a request belongs to, open or settled.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be read.
+    async fn find_request(&self, request_id: &str) -> Result<Option<RunId>>;
+
+    /// The records that are open, oldest first: of one session, or of all.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be read.
+    async fn list_open(&self, session_id: Option<&str>) -> Result<Vec<RunRecord>>;
+
+    /// Closes what is expired; says how many.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be written.
+    async fn expire(&self) -> Result<usize>;
+
+    /// Keeps a rule for a scope: a session, or a run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be written.
+    async fn remember(&self, scope: &str, rule: ApprovalRule) -> Result<()>;
+
+    /// The rules of a scope.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be read.
+    async fn remembered(&self, scope: &str) -> Result<Vec<ApprovalRule>>;
+}
+
+/// What a person allowed once and for all, within a scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRule {
+    /// The tool.
+    pub tool: String,
+    /// The canonical arguments; `None` is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+}
+
+/// Whether a write was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum WriteOutcome {
+    /// It was; this is the revision now.
+    Written(u64),
+    /// Another write came first, or the record exists or is missing.
+    Conflict,
+}
+
+/// What came of a claim.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum ClaimOutcome {
+    /// The record, held by the claim.
+    Claimed(Box<RunRecord>),
+    /// Another live claim holds it.
+    Busy,
+    /// There is no such record.
+    Missing,
+}
+
+/// One leg's hold on a run. It dies when the leg ends or its stream is dropped.
+#[derive(Clone, Debug, Default)]
+pub struct RunClaim(Arc<()>);
+
+impl RunClaim {
+    /// A claim that nobody else has.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn is(&self, other: &Weak<()>) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.0), other.as_ptr())
+    }
+}
+
+/// The in-memory store: bounded, expiring, of this process alone.
+///
+/// Defaults: 10,000 runs, of which the oldest closed and then the oldest open give way; 24 hours.
+/// A record that gave way is unknown: an answer to it is refused as such.
+#[derive(Clone)]
+pub struct InMemoryRunStore {
+    shared: Arc<Mutex<Shared>>,
+    max_runs: usize,
+    lifetime: Duration,
+    clock: Clock,
+}
+
+type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+#[derive(Default)]
+struct Shared {
+    runs: HashMap<RunId, Entry>,
+    /// Runs by age.
+    order: VecDeque<RunId>,
+    requests: HashMap<String, RunId>,
+    rules: BTreeMap<String, Vec<ApprovalRule>>,
+}
+
+struct Entry {
+    record: RunRecord,
+    claim: Option<Weak<()>>,
+    expires_at: Duration,
+}
+
+impl Default for InMemoryRunStore {
+    fn default() -> Self {
+        Self {
+            shared: Arc::default(),
+            max_runs: 10_000,
+            lifetime: Duration::from_hours(24),
+            clock: Arc::new(|| {
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default()
+            }),
+        }
+    }
+}
+
+impl Debug for InMemoryRunStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InMemoryRunStore")
+            .field("runs", &self.lock().runs.len())
+            .field("max_runs", &self.max_runs)
+            .field("lifetime", &self.lifetime)
+            .finish_non_exhaustive()
+    }
+}
+
+impl InMemoryRunStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many runs are kept; at least one.
+    pub fn with_max_runs(mut self, runs: usize) -> Self {
+        self.max_runs = runs.max(1);
+        self
+    }
+
+    /// Sets how long a run is kept after its last write.
+    pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// Sets the clock: the time since some fixed moment. For tests.
+    pub fn with_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// How many records are kept, closed ones included.
+    pub fn len(&self) -> usize {
+        self.lock().runs.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, Shared> {
+        let now = (self.clock)();
+        let mut shared = self.lock();
+        shared.expire(now, self.lifetime);
+        shared
+    }
+}
+
+impl Shared {
+    /// Closes what is expired; forgets closed records after the same time once more.
+    fn expire(&mut self, now: Duration, lifetime: Duration) -> usize {
+        let mut closed = 0;
+        let mut gone = Vec::new();
+        for (run_id, entry) in &mut self.runs {
+            if entry.expires_at > now {
+                continue;
+            }
+            if entry.record.closed {
+                gone.push(run_id.clone());
+            } else if !entry.is_claimed() {
+                entry.record.close(ClosedReason::Expired);
+                entry.record.revision += 1;
+                entry.expires_at = now + lifetime;
+                closed += 1;
+            }
+        }
+        for run_id in gone {
+            self.forget(&run_id);
+        }
+        closed
+    }
+
+    fn forget(&mut self, run_id: &RunId) {
+        if let Some(entry) = self.runs.remove(run_id) {
+            for request_id in entry.record.request_ids() {
+                self.requests.remove(request_id);
+            }
+            self.order.retain(|other| other != run_id);
+            self.rules.remove(run_id.as_str());
+        }
+    }
+
+    fn make_room(&mut self, max_runs: usize) {
+        while self.runs.len() >= max_runs {
+            let closed =
+                |run_id: &&RunId| self.runs.get(*run_id).is_some_and(|run| run.record.closed);
+            let oldest = self
+                .order
+                .iter()
+                .find(closed)
+                .or_else(|| self.order.front());
+            let Some(oldest) = oldest.cloned() else {
+                return;
+            };
+            self.forget(&oldest);
+        }
+    }
+
+    fn index(&mut self, record: &RunRecord) {
+        for request_id in record.request_ids() {
+            if !self.requests.contains_key(request_id) {
+                self.requests
+                    .insert(request_id.to_owned(), record.run_id.clone());
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn is_claimed(&self) -> bool {
+        self.claim
+            .as_ref()
+            .is_some_and(|claim| claim.strong_count() > 0)
+    }
+}
+
+#[async_trait]
+impl IRunStore for InMemoryRunStore {
+    async fn create(&self, record: &RunRecord, claim: Option<&RunClaim>) -> Result<WriteOutcome> {
+        let expires_at = (self.clock)() + self.lifetime;
+        let mut shared = self.fresh();
+        if shared.runs.contains_key(&record.run_id) {
+            return Ok(WriteOutcome::Conflict);
+        }
+        shared.make_room(self.max_runs);
+        let mut record = record.clone();
+        record.revision = 1;
+        shared.index(&record);
+        shared.order.push_back(record.run_id.clone());
+        let claim = claim.map(|claim| Arc::downgrade(&claim.0));
+        let entry = Entry {
+            record: record.clone(),
+            claim,
+            expires_at,
+        };
+        shared.runs.insert(record.run_id, entry);
+        Ok(WriteOutcome::Written(1))
+    }
+
+    async fn load(&self, run_id: &RunId) -> Result<Option<RunRecord>> {
+        let shared = self.fresh();
+        Ok(shared.runs.get(run_id).map(|entry| entry.record.clone()))
+    }
+
+    async fn claim(&self, run_id: &RunId, claim: &RunClaim) -> Result<ClaimOutcome> {
+        let mut shared = self.fresh();
+        let Some(entry) = shared.runs.get_mut(run_id) else {
+            return Ok(ClaimOutcome::Missing);
+        };
+        let own = entry.claim.as_ref().is_some_and(|held| claim.is(held));
+        if entry.is_claimed() && !own {
+            return Ok(ClaimOutcome::Busy);
+        }
+        entry.claim = Some(Arc::downgrade(&claim.0));
+        Ok(ClaimOutcome::Claimed(Box::new(entry.record.clone())))
+    }
+
+    async fn release(&self, run_id: &RunId, claim: &RunClaim) -> Result<()> {
+        let mut shared = self.lock();
+        if let Some(entry) = shared.runs.get_mut(run_id)
+            && entry.claim.as_ref().is_some_and(|held| claim.is(held))
+        {
+            entry.claim = None;
+        }
+        Ok(())
+    }
+
+    async fn save(&self, record: &RunRecord) -> Result<WriteOutcome> {
+        let expires_at = (self.clock)() + self.lifetime;
+        let mut shared = self.fresh();
+        let revision = match shared.runs.get_mut(&record.run_id) {
+            Some(entry) if entry.record.revision == record.revision => {
+                entry.record = record.clone();
+                entry.record.revision += 1;
+                entry.expires_at = expires_at;
+                entry.record.revision
+            }
+            _ => return Ok(WriteOutcome::Conflict),
+        };
+        shared.index(record);
+        Ok(WriteOutcome::Written(revision))
+    }
+
+    async fn find_request(&self, request_id: &str) -> Result<Option<RunId>> {
+        Ok(self.fresh().requests.get(request_id).cloned())
+    }
+
+    async fn list_open(&self, session_id: Option<&str>) -> Result<Vec<RunRecord>> {
+        let shared = self.fresh();
+        let records = shared
+            .order
+            .iter()
+            .filter_map(|run_id| shared.runs.get(run_id));
+        Ok(records
+            .map(|entry| &entry.record)
+            .filter(|record| !record.closed)
+            .filter(|record| session_id.is_none() || record.session_id.as_deref() == session_id)
+            .cloned()
+            .collect())
+    }
+
+    async fn expire(&self) -> Result<usize> {
+        Ok(self.lock().expire((self.clock)(), self.lifetime))
+    }
+
+    async fn remember(&self, scope: &str, rule: ApprovalRule) -> Result<()> {
+        let mut shared = self.lock();
+        while shared.rules.len() >= self.max_runs && !shared.rules.contains_key(scope) {
+            shared.rules.pop_first();
+        }
+        let rules = shared.rules.entry(scope.to_owned()).or_default();
+        if !rules.contains(&rule) && rules.len() < 1_000 {
+            rules.push(rule);
+        }
+        Ok(())
+    }
+
+    async fn remembered(&self, scope: &str) -> Result<Vec<ApprovalRule>> {
+        Ok(self.lock().rules.get(scope).cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests;
