@@ -258,5 +258,10 @@ impl fmt::Debug for FunctionTool {
     }
 }
 
+/// The examples of the guide compile and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tools.md")]
+struct Guide;
+
 #[cfg(test)]
 mod tests;

@@ -98,7 +98,10 @@ impl<T: ITool + ?Sized> ITool for Arc<T> {
 /// What holds for the calls of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "independent properties, each with its setter")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties, each with its setter"
+)]
 pub struct ToolLimits {
     /// How long one call may take from the entry of its body. Default: the executor's.
     pub deadline: ToolDeadline,
