@@ -1,10 +1,10 @@
 //! The layers of this crate as methods of the builder.
 
-use raf_core::{ChatClientBuilder, ChatClientRunOptions};
-use raf_tools::ToolRegistry;
+use raf_core::{ChatClientBuilder, ChatClientLayer, ChatClientRunOptions, LayerPlacement};
 
 use crate::configuring::ConfiguringChatClient;
 use crate::function_invoking::{FunctionInvokingChatClient, FunctionInvokingOptions};
+use crate::into_tools::IntoTools;
 use crate::logging::LoggingChatClient;
 
 /// Adds layers of this crate to a [`ChatClientBuilder`]. The first layer added is the outermost.
@@ -12,24 +12,30 @@ use crate::logging::LoggingChatClient;
 /// ```
 /// use raf_core::{ChatClientBuilder, ChatClientRunOptions};
 /// use raf_framework::ChatClientBuilderExt;
-/// use raf_tools::ToolRegistry;
+/// use raf_tools::tool_fn;
 ///
 /// # fn stack(provider: impl raf_core::IChatClient + 'static) -> raf_core::Result<()> {
+/// let now = tool_fn("now", "Says what time it is.", |(): ()| async { "noon" });
 /// let client = ChatClientBuilder::new(provider)
 ///     .logging()
 ///     .configuring(ChatClientRunOptions::new().with_temperature(0.2))
-///     .function_invoking(ToolRegistry::new())
+///     .function_invoking([now])
 ///     .build()?;
 /// # let _ = client;
 /// # Ok(())
 /// # }
 /// ```
 pub trait ChatClientBuilderExt: Sized {
-    /// Adds the loop with default options: [`FunctionInvokingChatClient`].
-    fn function_invoking(self, tools: ToolRegistry) -> Self;
+    /// Adds the loop with default options: [`FunctionInvokingChatClient`]. Takes a registry or a list
+    /// of tools; what is wrong with them, [`build`](ChatClientBuilder::build) says.
+    fn function_invoking(self, tools: impl IntoTools) -> Self;
 
     /// Adds the loop: [`FunctionInvokingChatClient`].
-    fn function_invoking_with(self, tools: ToolRegistry, options: FunctionInvokingOptions) -> Self;
+    fn function_invoking_with(
+        self,
+        tools: impl IntoTools,
+        options: FunctionInvokingOptions,
+    ) -> Self;
 
     /// Adds logging without contents: [`LoggingChatClient`].
     fn logging(self) -> Self;
@@ -53,12 +59,23 @@ pub trait ChatClientBuilderExt: Sized {
 }
 
 impl ChatClientBuilderExt for ChatClientBuilder {
-    fn function_invoking(self, tools: ToolRegistry) -> Self {
+    fn function_invoking(self, tools: impl IntoTools) -> Self {
         self.function_invoking_with(tools, FunctionInvokingOptions::default())
     }
 
-    fn function_invoking_with(self, tools: ToolRegistry, options: FunctionInvokingOptions) -> Self {
-        self.layer(FunctionInvokingChatClient::layer(tools, options))
+    fn function_invoking_with(
+        self,
+        tools: impl IntoTools,
+        options: FunctionInvokingOptions,
+    ) -> Self {
+        self.layer(match tools.into_tools() {
+            Ok(tools) => FunctionInvokingChatClient::layer(tools, options),
+            Err(fault) => ChatClientLayer::fallible::<FunctionInvokingChatClient>(
+                "function_invoking",
+                LayerPlacement::Loop,
+                |_| Err(fault),
+            ),
+        })
     }
 
     fn logging(self) -> Self {
@@ -86,3 +103,6 @@ impl ChatClientBuilderExt for ChatClientBuilder {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,11 @@
 mod builder_ext;
 mod configuring;
 mod function_invoking;
+mod into_tools;
 mod logging;
 
 pub use builder_ext::ChatClientBuilderExt;
 pub use configuring::ConfiguringChatClient;
 pub use function_invoking::{FunctionInvokingChatClient, FunctionInvokingOptions};
+pub use into_tools::IntoTools;
 pub use logging::LoggingChatClient;
