@@ -221,6 +221,8 @@ impl Calls {
     }
 }
 
+/// Whether an outcome rules out that the body was entered. A body may still find arguments invalid
+/// that its schema let through.
 fn says_not_entered(outcome: ToolOutcome) -> bool {
     matches!(
         outcome,
@@ -228,9 +230,7 @@ fn says_not_entered(outcome: ToolOutcome) -> bool {
             | ToolOutcome::Skipped { .. }
             | ToolOutcome::Cancelled { started: false }
             | ToolOutcome::Error(
-                ToolErrorClass::InvalidArguments
-                    | ToolErrorClass::UnknownTool
-                    | ToolErrorClass::TimedOut { started: false }
+                ToolErrorClass::UnknownTool | ToolErrorClass::TimedOut { started: false }
             )
     )
 }
