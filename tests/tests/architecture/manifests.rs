@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::code::{code, words};
 use crate::report;
-use crate::repository::{cargo, packages, published, read, root};
+use crate::repository::{cargo, packages, published, read, root, rust_files};
 
 /// The arrows: a crate, and the crates of ours that it may depend on. Lower never knows higher.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -213,6 +214,42 @@ fn members_share_version_edition_lints_and_dependencies() {
         "all versions stand in the workspace's Cargo.toml, once: write `name.workspace = true`",
         &findings,
     );
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let files = rust_files();
+    let mut findings = Vec::new();
+    for package in packages() {
+        let name = text(&package["name"]);
+        let manifest = text(&package["manifest_path"]);
+        let folder = manifest
+            .strip_prefix(&format!("{}/", root().display()))
+            .and_then(|manifest| manifest.strip_suffix("Cargo.toml"))
+            .expect("a member of the workspace");
+        for (dependency, kind, _, _) in dependencies(&package) {
+            let word = dependency.replace('-', "_");
+            let used = files
+                .iter()
+                .filter(|file| file.path.starts_with(folder))
+                // Only tests use a dev-dependency; documentation's examples are tests.
+                .filter(|file| kind == "dev" || !file.is_test() || folder == "tests/")
+                .any(|file| {
+                    let named = match kind {
+                        "dev" => words(&file.text, &word),
+                        _ => words(&code(&file.text), &word),
+                    };
+                    !named.is_empty()
+                });
+            let front_page = kind == "dev"
+                && std::fs::read_to_string(root().join(folder).join("README.md"))
+                    .is_ok_and(|page| !words(&page, &word).is_empty());
+            if !used && !front_page {
+                findings.push(format!("{name}: nothing names {dependency}"));
+            }
+        }
+    }
+    report("take the dependency out of the manifest", &findings);
 }
 
 #[test]
