@@ -1,3 +1,5 @@
+//! Texts and values to arguments, and what a model reads of bad ones.
+
 use raf_core::{ToolCall, ToolDeclaration};
 use serde_json::json;
 

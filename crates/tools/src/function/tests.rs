@@ -1,3 +1,5 @@
+//! Typed and dynamic tools: schemas, return values, errors, settings.
+
 use std::collections::BTreeMap;
 
 use raf_core::{Content, ToolDeclaration, TrustLabel};

@@ -1,3 +1,5 @@
+//! Names, order, running by hand, namespaces, sources.
+
 use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;

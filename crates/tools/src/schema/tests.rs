@@ -1,3 +1,5 @@
+//! Faults in words, types of all forms, and schemas and arguments that are hostile.
+
 use std::time::{Duration, Instant};
 
 use raf_core::{ErrorKind, ToolDeclaration};

@@ -1,3 +1,5 @@
+//! Precedence, visibility and gates of merged tools.
+
 use raf_core::ToolDeclaration;
 
 use super::{ToolEntryKind, ToolSet};
