@@ -48,13 +48,17 @@ pub fn check_prefixes(requests: &[ScriptedRequest]) -> Vec<String> {
 /// its message, in call order, and what `normalise` makes of it is valid to send.
 pub fn check_transcript(messages: &[ChatMessage], pending: &[PendingCall]) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut expected: Vec<(usize, &ToolCall)> = Vec::new();
+    let mut expected: Vec<(usize, u32, &ToolCall)> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         if message.role() == MessageRole::Tool {
             for result in message.tool_results() {
+                // Ids repeat: of several calls with this one it is the one at the result's place.
+                let own = result.occurrence().map(|occurrence| occurrence.position);
+                let of_id = |(_, _, call): &(usize, u32, &ToolCall)| call.id() == result.call_id();
                 let place = expected
                     .iter()
-                    .position(|(_, call)| call.id() == result.call_id());
+                    .position(|call| of_id(call) && Some(call.1) == own)
+                    .or_else(|| expected.iter().position(of_id));
                 let Some(place) = place else {
                     faults.push(format!(
                         "message {index}: a result of '{}' without its call before it",
@@ -69,7 +73,10 @@ pub fn check_transcript(messages: &[ChatMessage], pending: &[PendingCall]) -> Ve
             settle(&mut faults, expected.drain(..), pending);
         }
         if message.role() == MessageRole::Assistant {
-            expected = message.tool_calls().map(|call| (index, call)).collect();
+            let calls = (0..).zip(message.tool_calls());
+            expected = calls
+                .map(|(position, call)| (index, position, call))
+                .collect();
         }
     }
     settle(&mut faults, expected.drain(..), pending);
@@ -86,11 +93,14 @@ pub fn check_transcript(messages: &[ChatMessage], pending: &[PendingCall]) -> Ve
 
 fn settle<'a>(
     faults: &mut Vec<String>,
-    unanswered: impl Iterator<Item = (usize, &'a ToolCall)>,
+    unanswered: impl Iterator<Item = (usize, u32, &'a ToolCall)>,
     pending: &[PendingCall],
 ) {
-    for (index, call) in unanswered {
-        if !pending.iter().any(|waiting| waiting.call == *call) {
+    for (index, position, call) in unanswered {
+        let waits = |waiting: &PendingCall| {
+            waiting.occurrence.position == position && waiting.call == *call
+        };
+        if !pending.iter().any(waits) {
             faults.push(format!(
                 "message {index}: the call '{}' of '{}' has no result in its place",
                 call.id(),
