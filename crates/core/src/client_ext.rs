@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 
+use crate::builder::ChatClientBuilder;
 use crate::client::{IChatClient, UpdateStream};
 use crate::error::Result;
 use crate::fold::ResponseFold;
@@ -61,6 +62,15 @@ pub trait ChatClientExt: IChatClient {
                 }
             })
             .boxed())
+    }
+
+    /// Starts a stack on this client: short for
+    /// [`ChatClientBuilder::new`](crate::ChatClientBuilder::new).
+    fn into_builder(self) -> ChatClientBuilder
+    where
+        Self: Sized + 'static,
+    {
+        ChatClientBuilder::new(self)
     }
 
     /// A service of this client or one below it.
