@@ -1,0 +1,140 @@
+//! From the argument text that was streamed to the one that counts.
+
+use serde::de::IgnoredAny;
+
+use crate::json::Json;
+
+/// The argument text of a call that has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub(crate) text: String,
+    /// Whether nothing is missing. Only a reply that was cut has calls that are not whole.
+    pub(crate) whole: bool,
+}
+
+/// What the pieces come to.
+///
+/// Nothing, blanks and `null` are no arguments: `{}`, unless the reply was cut, when they are
+/// missing. An object that was sent again (also as JSON text within a JSON string) counts once; `{}`
+/// before an object is a placeholder of servers that announce the call first. What cannot be read
+/// stays as it is.
+pub(crate) fn resolve(text: String, reply_was_cut: bool) -> Resolved {
+    let trimmed = text.trim();
+    if trimmed.is_empty() || trimmed == "null" {
+        return Resolved {
+            text: "{}".to_owned(),
+            whole: !reply_was_cut,
+        };
+    }
+    let is_json = serde_json::from_str::<IgnoredAny>(trimmed).is_ok();
+    if is_json && !trimmed.starts_with('"') {
+        return Resolved { text, whole: true };
+    }
+    if let Some(object) = one_object(trimmed) {
+        return Resolved {
+            text: object,
+            whole: true,
+        };
+    }
+    Resolved {
+        text,
+        whole: is_json || !reply_was_cut,
+    }
+}
+
+/// Whether the text is one whole JSON object with something in it.
+pub(crate) fn is_filled_object(text: &str) -> bool {
+    let trimmed = text.trim();
+    trimmed.starts_with('{')
+        && trimmed.ends_with('}')
+        && Json::parse(trimmed).is_ok_and(|value| !value.is_empty())
+}
+
+/// Whether the text is one whole JSON object.
+pub(crate) fn is_object(text: &str) -> bool {
+    let trimmed = text.trim();
+    trimmed.starts_with('{')
+        && trimmed.ends_with('}')
+        && serde_json::from_str::<IgnoredAny>(trimmed).is_ok()
+}
+
+/// Whether two texts are the same JSON.
+pub(crate) fn is_same(left: &str, right: &str) -> bool {
+    if left == right {
+        return true;
+    }
+    let parse = serde_json::from_str::<serde_json::Value>;
+    match (parse(left), parse(right)) {
+        (Ok(left), Ok(right)) => left == right,
+        _ => false,
+    }
+}
+
+/// The one object that a sequence of JSON values repeats, if it does.
+fn one_object(text: &str) -> Option<String> {
+    let mut found: Option<Json> = None;
+    for value in serde_json::Deserializer::from_str(text).into_iter::<Json>() {
+        let value = match value.ok()? {
+            Json::String(inner) => Json::parse(inner.trim()).ok()?,
+            value => value,
+        };
+        match value {
+            Json::Null => {}
+            Json::Object(members) if members.is_empty() => {
+                found.get_or_insert(Json::Object(members));
+            }
+            Json::Object(members) => {
+                let value = Json::Object(members);
+                match &found {
+                    Some(first) if first.is_empty() => found = Some(value),
+                    Some(first) if first.to_value() == value.to_value() => {}
+                    Some(_) => return None,
+                    None => found = Some(value),
+                }
+            }
+            _ => return None,
+        }
+    }
+    found.map(|value| value.to_text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Resolved, resolve};
+
+    fn whole(text: &str) -> Resolved {
+        Resolved {
+            text: text.to_owned(),
+            whole: true,
+        }
+    }
+
+    #[test]
+    fn what_a_finished_reply_has() {
+        for (sent, counts) in [
+            ("", "{}"),
+            (" \n", "{}"),
+            ("null", "{}"),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+            ("{\"a\":1} \n", "{\"a\":1} \n"),
+            (r#"{}{"a":1}"#, r#"{"a":1}"#),
+            (r#"{"a":1}{"a":1}"#, r#"{"a":1}"#),
+            (r#"{"a":1}{"a":2}"#, r#"{"a":1}{"a":2}"#),
+            (r#""{\"b\":1,\"a\":2}""#, r#"{"b":1,"a":2}"#),
+            (r#"{"a":1}"{\"a\":1}""#, r#"{"a":1}"#),
+            (r#"["Paris"]"#, r#"["Paris"]"#),
+            (r#""Paris""#, r#""Paris""#),
+            ("{city: Paris}", "{city: Paris}"),
+        ] {
+            assert_eq!(resolve(sent.to_owned(), false), whole(counts), "{sent}");
+        }
+    }
+
+    #[test]
+    fn what_a_cut_reply_lacks() {
+        for sent in ["", "null", r#"{"a":"#, r#"{"a":1}{"b"#] {
+            assert!(!resolve(sent.to_owned(), true).whole, "{sent}");
+        }
+        assert!(resolve("{}".to_owned(), true).whole);
+    }
+}

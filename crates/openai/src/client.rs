@@ -1,0 +1,222 @@
+//! The client: validates, writes the request, and hands the exchange to the stream.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use raf_core::{
+    ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
+    UpdateStream, emit_stream,
+};
+
+use crate::error::Reporter;
+use crate::request::{Built, ToolsCache, build};
+use crate::stream::{Job, drive};
+use crate::transport::{Address, Transport};
+use crate::{Dialect, OpenAiOptions};
+
+/// A chat client for OpenAI's Chat Completions and every server that speaks like it.
+///
+/// Cheap to clone; clones share connections and what was rendered. A run does nothing until its
+/// stream is polled, and stops when the stream is dropped. Cancellation and deadline of the run are
+/// heeded while it waits.
+///
+/// Errors by kind: see [`ErrorKind`](raf_core::ErrorKind). Each says what, where and what to do, with
+/// status, code, request id and wait where the server gives them; none holds a key or what the
+/// messages say.
+#[derive(Clone)]
+pub struct OpenAiChatClient(Arc<Inner>);
+
+struct Inner {
+    options: OpenAiOptions,
+    base: Address,
+    dialect: Dialect,
+    transport: Transport,
+    tools: ToolsCache,
+}
+
+impl OpenAiChatClient {
+    /// A client of these options. Makes no connection.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration): a base URL, key or header
+    /// that cannot be used.
+    pub fn new(options: OpenAiOptions) -> Result<Self> {
+        let base = Address::parse(&options.base_url)?;
+        let dialect = options
+            .dialect
+            .clone()
+            .unwrap_or_else(|| Dialect::detect(&options.base_url));
+        let key = options.api_key.as_deref().map(str::trim);
+        let key = key.filter(|key| !key.is_empty());
+        let transport = Transport::new(
+            options.http_client.clone(),
+            options.timeouts.connect,
+            key.map(|key| (key, dialect.rules.key_header)),
+            &options.headers,
+        )?;
+        Ok(Self(Arc::new(Inner {
+            options,
+            base,
+            dialect,
+            transport,
+            tools: ToolsCache::default(),
+        })))
+    }
+
+    /// A client of the options that the environment has: see
+    /// [`OpenAiOptions::from_env`](crate::OpenAiOptions::from_env).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) as there and in
+    /// [`new`](OpenAiChatClient::new).
+    pub fn from_env() -> Result<Self> {
+        Self::new(OpenAiOptions::from_env()?)
+    }
+
+    /// The dialect in which requests are written.
+    pub fn dialect(&self) -> &Dialect {
+        &self.0.dialect
+    }
+
+    /// The body of the request that a run would send, as JSON text: to see what a dialect makes of a
+    /// conversation. Sends nothing.
+    ///
+    /// # Errors
+    /// As [`IChatClient::run`].
+    pub fn request_body(
+        &self,
+        messages: &[ChatMessage],
+        options: &ChatClientRunOptions,
+    ) -> Result<String> {
+        let model = self.model(options)?;
+        let built = self.0.build(messages, options, model)?;
+        Ok(String::from_utf8_lossy(&built.body).into_owned())
+    }
+
+    pub(crate) fn options(&self) -> &OpenAiOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.0.transport
+    }
+
+    pub(crate) fn base(&self) -> &Address {
+        &self.0.base
+    }
+
+    pub(crate) fn reporter(&self, url: &Address, model: &str, said: Bytes) -> Reporter {
+        let options = &self.0.options;
+        let headers = options.headers.iter().map(|(_, value)| value.clone());
+        let secrets = options.api_key.iter().cloned().chain(headers).collect();
+        Reporter::new(url.display(), model, secrets, said)
+    }
+
+    fn model<'a>(&'a self, options: &'a ChatClientRunOptions) -> Result<&'a str> {
+        let model = options.model.as_deref().or(self.0.options.model.as_deref());
+        model
+            .map(str::trim)
+            .filter(|model| !model.is_empty())
+            .ok_or_else(|| {
+                Error::configuration(format!(
+                    "no model is named for {}: set OPENAI_MODEL, OpenAiOptions::with_model, or \
+                 ChatClientRunOptions::with_model",
+                    self.0.base.display()
+                ))
+            })
+    }
+}
+
+impl Inner {
+    fn build(
+        &self,
+        messages: &[ChatMessage],
+        options: &ChatClientRunOptions,
+        model: &str,
+    ) -> Result<Built> {
+        let streaming = self.options.streaming;
+        build(
+            messages,
+            options,
+            model,
+            &self.dialect,
+            streaming,
+            &self.tools,
+        )
+    }
+
+    fn chat_url(&self, model: &str) -> Address {
+        match &self.options.azure_api_version {
+            Some(version) => self
+                .base
+                .join(&format!("openai/deployments/{model}/chat/completions"))
+                .with_query("api-version", version),
+            None => self.base.join("chat/completions"),
+        }
+    }
+}
+
+#[async_trait]
+impl IChatClient for OpenAiChatClient {
+    async fn run(
+        &self,
+        messages: &[ChatMessage],
+        options: ChatClientRunOptions,
+    ) -> Result<UpdateStream> {
+        options.refuse_resume_data()?;
+        let model = self.model(&options)?;
+        if messages.is_empty() {
+            return Err(Error::misuse(
+                "the conversation is empty: give at least one message",
+            ));
+        }
+        let Built {
+            body,
+            said,
+            restore,
+        } = self.0.build(messages, &options, model)?;
+        let url = self.0.chat_url(model);
+        let own = &self.0.options;
+        let think_tags = own.think_tags.unwrap_or(self.0.dialect.rules.think_tags);
+        let job = Job {
+            transport: self.0.transport.clone(),
+            reporter: self.reporter(&url, model, said),
+            url,
+            body,
+            limits: own.limits,
+            timeouts: own.timeouts,
+            cancellation: options.cancellation,
+            deadline: options.deadline,
+            provider: self.0.dialect.name().to_owned(),
+            think_tags,
+            restore,
+        };
+        Ok(emit_stream(move |out| drive(job, out)).boxed())
+    }
+
+    fn metadata(&self) -> ChatClientMetadata {
+        let metadata =
+            ChatClientMetadata::new(self.0.dialect.name()).with_endpoint(self.0.base.display());
+        match &self.0.options.model {
+            Some(model) => metadata.with_model(model),
+            None => metadata,
+        }
+    }
+
+    fn service(&self, id: TypeId) -> Option<&(dyn Any + Send + Sync)> {
+        (id == TypeId::of::<Self>()).then_some(self as &(dyn Any + Send + Sync))
+    }
+}
+
+impl fmt::Debug for OpenAiChatClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiChatClient")
+            .field("dialect", &self.0.dialect.name())
+            .field("options", &self.0.options)
+            .finish()
+    }
+}

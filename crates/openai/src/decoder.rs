@@ -1,0 +1,308 @@
+//! From the bytes of a body to what they say: an event stream, or JSON, told apart by the first
+//! bytes and not by what the headers claim.
+
+use raf_core::Result;
+use serde_json::Deserializer;
+
+use crate::error::envelope;
+use crate::json::{Json, repair};
+use crate::limits::{Limits, exceeded};
+use crate::response::Reply;
+use crate::sse::{EventDecoder, EventSink};
+use crate::wire::chunk::Chunk;
+use crate::wire::loose;
+
+/// Decodes one body.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    form: Form,
+    events: EventDecoder,
+    limits: Limits,
+    event_count: u64,
+    byte_count: u64,
+    /// Bytes of which the form is not known, or a JSON body.
+    body: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Unknown,
+    Events,
+    Json,
+}
+
+impl Decoder {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            form: Form::Unknown,
+            events: EventDecoder::new(limits),
+            limits: *limits,
+            event_count: 0,
+            byte_count: 0,
+            body: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes in; returns whether an event was among them.
+    pub(crate) fn push(&mut self, bytes: &[u8], reply: &mut Reply) -> Result<bool> {
+        self.byte_count += bytes.len() as u64;
+        if self.byte_count > self.limits.stream_bytes {
+            return Err(exceeded("stream_bytes", self.limits.stream_bytes));
+        }
+        if self.form == Form::Events {
+            return self.push_events(bytes, reply);
+        }
+        if self.body.len() + bytes.len() > self.limits.body_bytes {
+            return Err(exceeded("body_bytes", self.limits.body_bytes));
+        }
+        self.body.extend_from_slice(bytes);
+        if self.form == Form::Json {
+            return Ok(false);
+        }
+        match form_of(&self.body, reply)? {
+            Form::Events => {
+                self.form = Form::Events;
+                let body = std::mem::take(&mut self.body);
+                self.push_events(&body, reply)
+            }
+            form => {
+                self.form = form;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes in that the body has ended cleanly.
+    pub(crate) fn finish(&mut self, reply: &mut Reply) -> Result<()> {
+        match self.form {
+            Form::Unknown if self.body.iter().all(u8::is_ascii_whitespace) => Err(reply.empty()),
+            Form::Unknown | Form::Events => {
+                let body = std::mem::take(&mut self.body);
+                self.push_events(&body, reply)?;
+                let mut sink = FrameSink { reply, events: 0 };
+                self.events.finish(&mut sink)?;
+                self.event_count += sink.events;
+                if self.event_count == 0 && !reply.has_ended() {
+                    return Err(if self.events.saw_noise() {
+                        reply.protocol_error("answered with neither an event stream nor JSON")
+                    } else {
+                        reply.empty()
+                    });
+                }
+                Ok(())
+            }
+            Form::Json => self.finish_json(reply),
+        }
+    }
+
+    fn push_events(&mut self, bytes: &[u8], reply: &mut Reply) -> Result<bool> {
+        let mut sink = FrameSink { reply, events: 0 };
+        self.events.push(bytes, &mut sink)?;
+        self.event_count += sink.events;
+        if self.event_count > self.limits.events {
+            return Err(exceeded("events", self.limits.events));
+        }
+        Ok(sink.events > 0)
+    }
+
+    /// One JSON document, or several; perhaps with events behind it.
+    fn finish_json(&mut self, reply: &mut Reply) -> Result<()> {
+        let body = std::mem::take(&mut self.body);
+        let text = String::from_utf8_lossy(&body);
+        let text = text.trim_start_matches('\u{feff}');
+        let (values, rest, fault) = documents(text);
+        let (values, rest, fault) = match fault {
+            Some(_) if values.is_empty() => {
+                let repaired = repair(text).into_owned();
+                let (values, rest, fault) = documents(&repaired);
+                (values, rest.to_owned(), fault)
+            }
+            fault => (values, rest.to_owned(), fault),
+        };
+        if values.is_empty() {
+            return Err(match fault {
+                Some(error) if error.is_eof() => reply.truncated(),
+                _ => reply.protocol_error("answered with something that is no JSON"),
+            });
+        }
+        for value in &values {
+            apply_frame(value, reply)?;
+            if is_whole_answer(value) {
+                reply.whole_body();
+            }
+        }
+        let rest = rest.trim_start();
+        if rest.starts_with("data:") || rest.starts_with("event:") {
+            self.push_events(rest.as_bytes(), reply)?;
+            let mut sink = FrameSink { reply, events: 0 };
+            self.events.finish(&mut sink)?;
+        }
+        if !reply.has_ended() && values.iter().all(|value| value.get("choices").is_none()) {
+            return Err(reply.protocol_error("answered with JSON that is no chat completion"));
+        }
+        if !reply.has_ended() && values.len() == 1 {
+            // Choices that are empty, or null.
+            return Err(reply.empty());
+        }
+        Ok(())
+    }
+}
+
+/// What kind of body begins so, as far as that can be told.
+fn form_of(body: &[u8], reply: &Reply) -> Result<Form> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if body.len() < MARK.len() && MARK.starts_with(body) {
+        return Ok(Form::Unknown);
+    }
+    let start = body.strip_prefix(MARK).unwrap_or(body);
+    let Some(at) = start.iter().position(|byte| !byte.is_ascii_whitespace()) else {
+        return Ok(Form::Unknown);
+    };
+    match start[at] {
+        b'{' | b'[' => Ok(Form::Json),
+        b'<' => Err(reply.protocol_error(
+            "answered with an HTML page: is the base URL right? It usually ends in /v1",
+        )),
+        0x1f => {
+            Err(reply.protocol_error("answered with compressed bytes, though none were asked for"))
+        }
+        _ => Ok(Form::Events),
+    }
+}
+
+/// The JSON documents at the start of a text, what follows them, and the fault that ended them.
+fn documents(text: &str) -> (Vec<Json>, &str, Option<serde_json::Error>) {
+    let mut values = Vec::new();
+    let mut stream = Deserializer::from_str(text).into_iter::<Json>();
+    let mut end = 0;
+    loop {
+        match stream.next() {
+            Some(Ok(value)) => {
+                values.push(value);
+                end = stream.byte_offset();
+            }
+            Some(Err(error)) => return (values, &text[end..], Some(error)),
+            None => return (values, "", None),
+        }
+    }
+}
+
+fn is_whole_answer(value: &Json) -> bool {
+    let choices = value.get("choices").and_then(Json::as_array);
+    choices.is_some_and(|choices| {
+        choices
+            .iter()
+            .any(|choice| choice.present("message").is_some() || choice.present("text").is_some())
+    })
+}
+
+/// Takes a frame in, whatever its form.
+fn apply_frame(value: &Json, reply: &mut Reply) -> Result<()> {
+    match value {
+        Json::Object(_) => loose::apply(value, reply),
+        Json::Array(items) => items.iter().try_for_each(|item| apply_frame(item, reply)),
+        Json::Null => Ok(()),
+        _ if reply.has_ended() => Ok(()),
+        _ => Err(reply.protocol_error("sent an event that is JSON, but no object")),
+    }
+}
+
+struct FrameSink<'a> {
+    reply: &'a mut Reply,
+    events: u64,
+}
+
+impl EventSink for FrameSink<'_> {
+    fn line(&mut self, name: &[u8], data: &[u8]) -> Result<bool> {
+        if self.reply.is_done() {
+            return Ok(true);
+        }
+        if name == b"error" {
+            return Ok(false);
+        }
+        let Ok(text) = std::str::from_utf8(data) else {
+            return Ok(false);
+        };
+        if let Some(chunk) = Chunk::parse(text) {
+            self.events += 1;
+            chunk.apply(self.reply)?;
+            return Ok(true);
+        }
+        if is_end_mark(text) {
+            self.events += 1;
+            self.reply.done();
+            return Ok(true);
+        }
+        let text = text.trim();
+        if text.starts_with('{')
+            && text.ends_with('}')
+            && let Ok(value) = Json::parse_repaired(text)
+            && (value.present("choices").is_some() || envelope::in_band(&value).is_some())
+        {
+            self.events += 1;
+            loose::apply(&value, self.reply)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn event(&mut self, name: &[u8], data: &[u8]) -> Result<()> {
+        if self.reply.is_done() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(data);
+        let text = payload(&text);
+        // A comment that was wrapped in a data line once more says nothing, and so does a blank.
+        if name != b"error" && (text.is_empty() || text.starts_with(':')) {
+            return Ok(());
+        }
+        self.events += 1;
+        if name == b"error" {
+            let found = envelope::read_body(text.as_bytes());
+            return Err(self.reply.in_band_error(&found));
+        }
+        if is_end_mark(text) {
+            self.reply.done();
+            return Ok(());
+        }
+        if let Ok(value) = Json::parse_repaired(text) {
+            return apply_frame(&value, self.reply);
+        }
+        let lines: Vec<&str> = text
+            .lines()
+            .map(payload)
+            .filter(|line| !line.is_empty())
+            .collect();
+        let is_frame = |line: &&str| {
+            is_end_mark(line) || line.starts_with(':') || Json::parse_repaired(line).is_ok()
+        };
+        if lines.len() > 1 && lines.iter().all(is_frame) {
+            return lines
+                .iter()
+                .try_for_each(|line| self.event(b"", line.as_bytes()));
+        }
+        if self.reply.has_ended() {
+            return Ok(());
+        }
+        Err(self.reply.garbled())
+    }
+}
+
+/// The payload of a data line: some relays add the prefix twice, or blanks around it.
+fn payload(data: &str) -> &str {
+    let mut text = data.trim();
+    while let Some(inner) = text.strip_prefix("data:") {
+        text = inner.trim_start();
+    }
+    text
+}
+
+/// `[DONE]`, in whatever case, bare or as a JSON string.
+fn is_end_mark(text: &str) -> bool {
+    let text = text.trim();
+    let text = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(text);
+    text.eq_ignore_ascii_case("[DONE]")
+}

@@ -1,0 +1,303 @@
+//! HTTP: the only file that knows the client library.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use raf_core::{Error, ErrorKind, Result};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+
+/// The HTTP client library, for [`OpenAiOptions::with_http_client`](crate::OpenAiOptions::with_http_client).
+pub use reqwest;
+
+/// Sends requests with the headers of one endpoint.
+#[derive(Clone)]
+pub(crate) struct Transport {
+    client: reqwest::Client,
+    headers: HeaderMap,
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("Transport")
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the key is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyHeader {
+    /// `Authorization: Bearer <key>`, as nearly all servers want it.
+    Bearer,
+    /// `api-key: <key>`: Azure OpenAI.
+    ApiKey,
+}
+
+/// Status and headers of a reply.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    headers: HeaderMap,
+}
+
+/// A reply whose head has come.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) head: Head,
+    response: reqwest::Response,
+}
+
+/// How reading a body failed.
+#[derive(Debug)]
+pub(crate) struct ReadFault(reqwest::Error);
+
+impl Transport {
+    /// A transport with these headers, over the caller's client or one of its own, which follows no
+    /// redirects, so that neither key nor conversation goes to another host.
+    ///
+    /// # Errors
+    /// A header that cannot be sent, or a client that cannot be built.
+    pub(crate) fn new(
+        client: Option<reqwest::Client>,
+        connect: Duration,
+        key: Option<(&str, KeyHeader)>,
+        extra: &[(String, String)],
+    ) -> Result<Self> {
+        let client = match client {
+            Some(client) => client,
+            None => reqwest::Client::builder()
+                .connect_timeout(connect)
+                .redirect(reqwest::redirect::Policy::none())
+                .user_agent(concat!("raf-openai/", env!("CARGO_PKG_VERSION")))
+                .tcp_nodelay(true)
+                .build()
+                .map_err(|source| {
+                    Error::configuration("the HTTP client cannot be built: is TLS set up?")
+                        .with_source(source)
+                })?,
+        };
+        let mut headers = HeaderMap::new();
+        if let Some((key, form)) = key {
+            let (name, text) = match form {
+                KeyHeader::Bearer => (header::AUTHORIZATION, format!("Bearer {key}")),
+                KeyHeader::ApiKey => (HeaderName::from_static("api-key"), key.to_owned()),
+            };
+            let mut value = HeaderValue::from_str(&text).map_err(|_| {
+                Error::configuration(
+                    "the API key holds characters that no header may have, perhaps a line end: \
+                     check how it is read",
+                )
+            })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        for (name, value) in extra {
+            let fault = |what| {
+                Error::configuration(format!("the {what} of extra header '{name}' is not valid"))
+            };
+            let header = HeaderName::try_from(name.as_str()).map_err(|_| fault("name"))?;
+            let value = HeaderValue::from_str(value).map_err(|_| fault("value"))?;
+            headers.insert(header, value);
+        }
+        Ok(Self { client, headers })
+    }
+
+    /// Sends a JSON body; returns when the reply's head has come.
+    pub(crate) async fn post(&self, url: &Address, body: Bytes) -> Result<Exchange> {
+        let request = self
+            .request(Method::POST, url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body);
+        exchange(request, url).await
+    }
+
+    /// Asks for a resource; returns when the reply's head has come.
+    pub(crate) async fn get(&self, url: &Address) -> Result<Exchange> {
+        exchange(self.request(Method::GET, url), url).await
+    }
+
+    fn request(&self, method: Method, url: &Address) -> reqwest::RequestBuilder {
+        self.client
+            .request(method, url.0.clone())
+            .header(header::ACCEPT, "text/event-stream, application/json")
+            .headers(self.headers.clone())
+    }
+}
+
+async fn exchange(request: reqwest::RequestBuilder, url: &Address) -> Result<Exchange> {
+    let response = request
+        .send()
+        .await
+        .map_err(|error| send_error(error, url))?;
+    let head = Head {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+    };
+    Ok(Exchange { head, response })
+}
+
+impl Exchange {
+    /// The next bytes of the body; `None` at its clean end. Cancel-safe.
+    pub(crate) async fn read(&mut self) -> Result<Option<Bytes>, ReadFault> {
+        self.response.chunk().await.map_err(ReadFault)
+    }
+}
+
+impl ReadFault {
+    /// The error of a body that broke off, with what is known of the cause.
+    pub(crate) fn attach(self, error: Error) -> Error {
+        error.with_source(self.0.without_url())
+    }
+}
+
+fn send_error(error: reqwest::Error, url: &Address) -> Error {
+    let error = error.without_url();
+    let cause = root_cause(&error);
+    let at = url.display();
+    let (kind, message) = if error.is_timeout() {
+        let message = format!("{at} did not take the connection in time. Is the address right?");
+        (ErrorKind::Timeout, message)
+    } else if error.is_connect() {
+        let message = format!(
+            "{at} cannot be reached: {cause}. Check that the server runs and that the base URL \
+             (OPENAI_BASE_URL) is right"
+        );
+        (ErrorKind::Transport, message)
+    } else if error.is_builder() {
+        (
+            ErrorKind::Configuration,
+            format!("no request can be made to {at}: {cause}"),
+        )
+    } else {
+        (
+            ErrorKind::Transport,
+            format!("the exchange with {at} broke off: {cause}"),
+        )
+    };
+    Error::new(kind, message).with_source(error)
+}
+
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn StdError = error;
+    while let Some(below) = cause.source() {
+        cause = below;
+    }
+    cause.to_string()
+}
+
+impl Head {
+    /// A header's text.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The provider's id of the request, under the names that providers have for it.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        const NAMES: &[&str] = &[
+            "x-request-id",
+            "request-id",
+            "apim-request-id",
+            "x-ms-request-id",
+            "x-amzn-requestid",
+            "x-ds-trace-id",
+            "x-goog-request-id",
+            "cf-ray",
+        ];
+        NAMES.iter().find_map(|name| self.get(name))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(status: u16, headers: &[(&'static str, &str)]) -> Self {
+        let headers = headers.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        });
+        Self {
+            status,
+            headers: headers.collect(),
+        }
+    }
+}
+
+/// An address that can be asked.
+#[derive(Clone)]
+pub(crate) struct Address(Url);
+
+impl Address {
+    /// Reads a base URL: `http` or `https`, with a host.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let fault = |what: &str| {
+            Error::configuration(format!(
+                "the base URL is not usable: {what}. It looks like https://api.openai.com/v1 or \
+                 http://localhost:11434/v1"
+            ))
+        };
+        let mut url = Url::parse(text.trim()).map_err(|error| fault(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(fault("it must begin with http:// or https://"));
+        }
+        url.set_fragment(None);
+        let path = url.path().trim_end_matches('/');
+        let path = path
+            .strip_suffix("/chat/completions")
+            .unwrap_or(path)
+            .to_owned();
+        url.set_path(&path);
+        Ok(Self(url))
+    }
+
+    /// The address of a path below this one.
+    pub(crate) fn join(&self, path: &str) -> Self {
+        let mut url = self.0.clone();
+        let whole = format!("{}/{path}", url.path().trim_end_matches('/'));
+        url.set_path(&whole);
+        Self(url)
+    }
+
+    /// The same address with a query parameter.
+    pub(crate) fn with_query(mut self, name: &str, value: &str) -> Self {
+        self.0.query_pairs_mut().append_pair(name, value);
+        self
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.0.host_str().unwrap_or("")
+    }
+
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.0.port()
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.path()
+    }
+
+    /// The address as it may be told: without user, password and query.
+    pub(crate) fn display(&self) -> String {
+        let mut url = self.0.clone();
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.set_query(None);
+        url.to_string()
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.display())
+    }
+}

@@ -1,0 +1,107 @@
+//! Waits for a read, a timeout, a cancel or a deadline, whichever comes first.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use raf_core::{Cancellation, Error, ErrorKind};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// What ends a wait early.
+#[derive(Debug)]
+pub(crate) enum Interrupted {
+    /// The run was cancelled.
+    Cancelled,
+    /// The deadline of the run passed.
+    Deadline,
+    /// The wait itself was too long.
+    TimedOut,
+}
+
+/// The clocks of one exchange: one timer, however many reads there are.
+pub(crate) struct Watch {
+    cancellation: Cancellation,
+    cancelled: BoxFuture<'static, ()>,
+    deadline: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Watch {
+    /// Starts the clock of the deadline.
+    pub(crate) fn new(cancellation: Cancellation, deadline: Option<Duration>) -> Self {
+        let now = Instant::now();
+        let deadline = deadline.and_then(|deadline| now.checked_add(deadline));
+        Self {
+            cancelled: cancellation.token().clone().cancelled_owned().boxed(),
+            cancellation,
+            deadline,
+            timer: Box::pin(sleep_until(deadline.unwrap_or(now))),
+        }
+    }
+
+    /// Waits for the future until `until` at the latest.
+    pub(crate) async fn guard<F: Future>(
+        &mut self,
+        until: Instant,
+        future: F,
+    ) -> Result<F::Output, Interrupted> {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            if self.cancellation.is_cancelled() {
+                return Poll::Ready(Err(Interrupted::Cancelled));
+            }
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            self.poll_clocks(until, context).map(Err)
+        })
+        .await
+    }
+
+    fn poll_clocks(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<Interrupted> {
+        if self.cancelled.poll_unpin(context).is_ready() {
+            return Poll::Ready(Interrupted::Cancelled);
+        }
+        let end = self.deadline.map_or(until, |deadline| deadline.min(until));
+        loop {
+            let now = Instant::now();
+            if self.cancellation.is_cancelled() {
+                return Poll::Ready(Interrupted::Cancelled);
+            }
+            if now >= end {
+                return Poll::Ready(match self.deadline {
+                    Some(deadline) if deadline <= now => Interrupted::Deadline,
+                    _ => Interrupted::TimedOut,
+                });
+            }
+            let flag_interval = Duration::from_millis(Cancellation::FLAG_INTERVAL_MS);
+            let next = if self.cancellation.has_flag() {
+                end.min(now + flag_interval)
+            } else {
+                end
+            };
+            // A timer that fires early is only looked at again: reads push `until` on all the time.
+            if self.timer.deadline() > next || self.timer.deadline() <= now {
+                self.timer.as_mut().reset(next);
+            }
+            if self.timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Interrupted {
+    /// The error, unless it is a timeout, which the caller names.
+    pub(crate) fn into_error(self, timed_out: impl FnOnce() -> Error) -> Error {
+        match self {
+            Self::Cancelled => Error::new(ErrorKind::Cancelled, "the run was cancelled"),
+            Self::Deadline => Error::new(ErrorKind::Timeout, "the deadline of the run passed")
+                .with_context("timeout", "deadline"),
+            Self::TimedOut => timed_out(),
+        }
+    }
+}
