@@ -18,7 +18,8 @@ fn base_url_of(server: &HttpServer) -> String {
     format!("{}/v1", server.url())
 }
 
-/// An error object in the middle ends the stream; what was said until then is kept.
+/// An error object in the middle ends the stream; what was said until then is kept. (A whole reply
+/// fails as a whole.)
 pub async fn an_error_within_the_stream_is_the_last_item(subject: &Subject) {
     for split in SPLITS {
         let error = Error::new(ErrorKind::Server, "the engine broke").with_code("server_error");
@@ -30,8 +31,10 @@ pub async fn an_error_within_the_stream_is_the_last_item(subject: &Subject) {
         assert_eq!(error.kind(), ErrorKind::Server, "{error}");
         assert!(error.message().contains("the engine broke"), "{error}");
         assert_eq!(items.iter().filter(|item| item.is_err()).count(), 1);
+        let is_streamed = endpoint.http_requests()[0].json()["stream"] == true;
         let said = AgentResponseUpdate::text("so far");
-        assert!(items.iter().flatten().any(|update| *update == said));
+        let is_kept = items.iter().flatten().any(|update| *update == said);
+        assert_eq!(is_kept, is_streamed, "what was said before the error");
     }
 }
 
