@@ -8,6 +8,9 @@ mod logging;
 
 pub use builder_ext::ChatClientBuilderExt;
 pub use configuring::ConfiguringChatClient;
-pub use function_invoking::{FunctionInvokingChatClient, FunctionInvokingOptions};
+pub use function_invoking::{
+    ClosurePolicy, FunctionInvokingChatClient, FunctionInvokingOptions, IApprovalPolicy,
+    NewMessagePolicy, PolicyCall, PolicyDecision, RunStoreOptionsExt, policy_fn,
+};
 pub use into_tools::IntoTools;
 pub use logging::LoggingChatClient;

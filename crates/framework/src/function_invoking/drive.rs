@@ -1,134 +1,247 @@
-//! The loop, readable as the contract: ask the model, plan, run the tools, go round.
+//! The loop, readable as the contract: begin or resume, ask the model, plan, run the tools, go round.
 
 use raf_core::{
-    AgentResponseUpdate, ChatMessage, Content, Error, FinishReason, MessageRole, MessageSource,
-    Result, SkipReason, ToolOutcome,
+    AgentResponseUpdate, BudgetLimit, ChatMessage, ClosedReason, Content, Error, ErrorKind,
+    FinishReason, MessageRole, MessageSource, Result, SkipReason, ToolCall, ToolOutcome,
 };
 use raf_tools::{ToolOptionsExt, ToolSet};
 
 use super::FunctionInvokingChatClient;
-use super::execute::{BatchEnd, execute};
-use super::leg::Leg;
-use super::plan::{self, ReplyKind, RoundFacts};
-use super::round::{self, ReplyEnd};
+use super::execute::{self, BatchEnd, execute};
+use super::leg::{Leg, Run, Stop};
+use super::plan::{self, BatchPlan, ReplyKind, RoundFacts};
+use super::policy::PolicyFacts;
+use super::resume::{self, Beginning};
+use super::round::{self, Reply, ReplyEnd};
+use super::{options::FunctionInvokingOptions, records};
 
 /// What the model is told when it said nothing.
 const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
 
+/// How a leg ends.
+enum LegEnd {
+    /// The run ends.
+    Finish(FinishReason),
+    /// The run waits.
+    Pause(FinishReason),
+    /// Something said stop.
+    Stopped(Stop),
+}
+
 /// Drives a leg to its terminal item.
 pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<()> {
+    let end = match legs_end(client, leg).await {
+        Ok(end) => end,
+        Err(error) => return Err(fail(leg, error).await),
+    };
+    match end {
+        LegEnd::Pause(reason) => {
+            let paused = match records::release(leg).await {
+                Ok(paused) => paused,
+                Err(error) => return Err(leg.failure(error)),
+            };
+            leg.finish(reason, paused).await;
+        }
+        LegEnd::Finish(reason) => {
+            let reason = close(leg, reason).await?;
+            leg.finish(reason, None).await;
+        }
+        LegEnd::Stopped(Stop::Deadline) => {
+            let reason = FinishReason::Budget(BudgetLimit::Deadline);
+            let reason = close(leg, reason).await?;
+            leg.finish(reason, None).await;
+        }
+        LegEnd::Stopped(Stop::Cancelled) => {
+            let error = Error::new(ErrorKind::Cancelled, "the run was cancelled");
+            return Err(fail(leg, error).await);
+        }
+    }
+    Ok(())
+}
+
+async fn close(leg: &mut Leg, reason: FinishReason) -> Result<FinishReason> {
+    match records::close(leg, ClosedReason::Cancelled).await {
+        Ok(()) => Ok(reason),
+        Err(error) => Err(leg.failure(error)),
+    }
+}
+
+/// The terminal error: the run ends, unless calls wait; what keeps its record from being closed is
+/// only logged, since the first failure is what the caller must see.
+async fn fail(leg: &mut Leg, error: Error) -> Error {
+    if leg.pending.is_empty()
+        && let Err(second) = records::close(leg, ClosedReason::Cancelled).await
+    {
+        tracing::warn!(error = %second, "the record of a failed run could not be closed");
+    }
+    leg.failure(error)
+}
+
+async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {
+    let options = client.options();
+    if let Some(stop) = leg.stop() {
+        return Ok(LegEnd::Stopped(stop));
+    }
+    let tools = visible_tools(client, leg).await?;
+    match resume::begin(leg, &tools, options).await? {
+        Beginning::Ask => {}
+        Beginning::StillWaiting(mut batch) => {
+            return Ok(LegEnd::Pause(execute::pause(&mut batch, leg).await?));
+        }
+        Beginning::GoOn { batch, superseded } => {
+            let plan = BatchPlan { batch, end: None };
+            match execute(client.executor(), options, leg, plan, superseded).await? {
+                BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
+                BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),
+                // A new turn of the user begins a new run.
+                _ if superseded => {
+                    records::close(leg, ClosedReason::Superseded).await?;
+                    leg.run = Run::new();
+                }
+                BatchEnd::End(end) => return Ok(LegEnd::Finish(end)),
+                BatchEnd::GoOn => {}
+            }
+        }
+    }
+    rounds(client, leg).await
+}
+
+/// Goes round until the run ends or waits.
+async fn rounds(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {
     let options = client.options();
     // A failure limit that still grants one request without tools.
     let mut last_words: Option<FinishReason> = None;
     loop {
         if let Some(stop) = leg.stop() {
-            return leg.end_stopped(stop).await;
+            return Ok(LegEnd::Stopped(stop));
         }
-        if let Some(end) = leg.counters.round_end(options) {
-            return leg.end(last_words.unwrap_or(end)).await;
+        if let Some(end) = leg.run.counters.round_end(options) {
+            return Ok(LegEnd::Finish(last_words.unwrap_or(end)));
         }
-        if options
-            .max_wall_time
-            .is_some_and(|limit| leg.worked_for() >= limit)
-        {
-            let limit = raf_core::BudgetLimit::WallTime;
-            return leg.end(FinishReason::Budget(limit)).await;
+        if is_out_of_time(leg, options) {
+            let limit = FinishReason::Budget(BudgetLimit::WallTime);
+            return Ok(LegEnd::Finish(limit));
         }
-        let tools = match visible_tools(client, leg).await {
-            Ok(tools) => tools,
-            Err(error) => return Err(leg.failure(error)),
-        };
+        let tools = visible_tools(client, leg).await?;
 
         // Ask the model.
-        let last_round = options.wrap_up && leg.counters.is_last_round(options);
-        let facts = RoundFacts {
-            round: leg.counters.rounds,
-            wrap_up: last_round || last_words.is_some(),
-            out_of_time: false,
-        };
+        let last_round = options.wrap_up && leg.run.counters.is_last_round(options);
+        let wrap_up = last_round || last_words.is_some();
+        let round = leg.run.counters.rounds;
         let choice = round::tool_choice(
             leg.options.tool_choice.as_ref(),
-            facts.wrap_up,
+            wrap_up,
             leg.first_request,
             options.keep_forcing,
         );
         let request = round::request_options(&leg.options, &tools, choice);
         let reply = round::request(client.inner(), leg, request).await;
         let calls = reply.calls();
-
-        // Look at how the reply ended.
-        let (reason, usage) = match reply.end {
-            ReplyEnd::Whole { reason, usage } => (reason, usage),
-            ReplyEnd::Failed(error) => {
-                fill(
-                    leg,
-                    &calls,
-                    facts.round,
-                    ToolOutcome::skipped(SkipReason::Truncated),
-                )
-                .await;
-                return Err(leg.failure(error));
-            }
-            ReplyEnd::Stopped(stop) => {
-                fill(leg, &calls, facts.round, stop.not_started()).await;
-                return leg.end_stopped(stop).await;
-            }
-        };
-        let limit_reached = || match &last_words {
+        let limit_reached = match &last_words {
             Some(end) => Some(end.clone()),
             None => last_round.then_some(FinishReason::MaxRounds),
         };
-        let kind = plan::classify(
-            &reply.contents,
-            &reason,
-            usage.as_ref(),
-            leg.options.max_output_tokens,
-        );
-        match kind {
-            ReplyKind::Truncated(end) => {
-                fill(
-                    leg,
-                    &calls,
-                    facts.round,
-                    ToolOutcome::skipped(SkipReason::Truncated),
-                )
-                .await;
-                return leg.end(end).await;
+
+        // Look at how the reply ended.
+        match reply_kind(leg, reply, &calls, round).await? {
+            Ok(ReplyKind::Calls) => {}
+            Ok(ReplyKind::Truncated(end)) => return Ok(LegEnd::Finish(end)),
+            Ok(ReplyKind::Answer(end)) => {
+                return Ok(LegEnd::Finish(limit_reached.unwrap_or(end)));
             }
-            ReplyKind::Answer(end) => return leg.end(limit_reached().unwrap_or(end)).await,
-            ReplyKind::Empty if options.nudge_empty && !leg.nudged => {
+            Ok(ReplyKind::Empty) if options.nudge_empty && !leg.nudged => {
                 leg.nudged = true;
                 nudge(leg).await;
                 continue;
             }
-            ReplyKind::Empty => {
-                let end = limit_reached().unwrap_or(FinishReason::EmptyResponse);
-                return leg.end(end).await;
+            Ok(ReplyKind::Empty) => {
+                let end = limit_reached.unwrap_or(FinishReason::EmptyResponse);
+                return Ok(LegEnd::Finish(end));
             }
-            ReplyKind::Calls => {}
+            Err(stop) => return Ok(LegEnd::Stopped(stop)),
         }
 
         // Run the tools.
-        let facts = RoundFacts {
-            out_of_time: options
-                .max_wall_time
-                .is_some_and(|limit| leg.worked_for() >= limit),
-            ..facts
-        };
-        let planned = plan::plan(&calls, facts, &tools, options, &mut leg.counters);
-        match execute(client.executor(), options, leg, planned).await {
-            BatchEnd::Stopped(stop) => return leg.end_stopped(stop).await,
-            _ if facts.wrap_up => {
-                let end = limit_reached().unwrap_or(FinishReason::MaxRounds);
-                return leg.end(end).await;
+        let plan = plan_batch(leg, &tools, options, &calls, round, wrap_up).await?;
+        match execute(client.executor(), options, leg, plan, false).await? {
+            BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
+            BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),
+            _ if wrap_up => {
+                let end = limit_reached.unwrap_or(FinishReason::MaxRounds);
+                return Ok(LegEnd::Finish(end));
             }
             BatchEnd::End(FinishReason::ToolRetryLimit) if options.wrap_up => {
                 last_words = Some(FinishReason::ToolRetryLimit);
             }
-            BatchEnd::End(end) => return leg.end(end).await,
+            BatchEnd::End(end) => return Ok(LegEnd::Finish(end)),
             BatchEnd::GoOn => {}
         }
     }
+}
+
+/// What a reply comes to; the calls of one that did not end well get their outcome here (A2, G1).
+async fn reply_kind(
+    leg: &mut Leg,
+    reply: Reply,
+    calls: &[ToolCall],
+    round: u32,
+) -> Result<std::result::Result<ReplyKind, Stop>> {
+    let truncated = ToolOutcome::skipped(SkipReason::Truncated);
+    match reply.end {
+        ReplyEnd::Whole { reason, usage } => {
+            let limit = leg.options.max_output_tokens;
+            let kind = plan::classify(&reply.contents, &reason, usage.as_ref(), limit);
+            if matches!(kind, ReplyKind::Truncated(_)) {
+                fill(leg, calls, round, truncated).await;
+            }
+            Ok(Ok(kind))
+        }
+        ReplyEnd::Failed(error) => {
+            fill(leg, calls, round, truncated).await;
+            Err(error)
+        }
+        ReplyEnd::Stopped(stop) => {
+            fill(leg, calls, round, stop.not_started()).await;
+            Ok(Err(stop))
+        }
+    }
+}
+
+async fn plan_batch(
+    leg: &mut Leg,
+    tools: &ToolSet,
+    options: &FunctionInvokingOptions,
+    calls: &[ToolCall],
+    round: u32,
+    wrap_up: bool,
+) -> Result<BatchPlan> {
+    let rules = leg
+        .store
+        .remembered(&resume::scope(leg, &leg.run.id))
+        .await?;
+    let policy = PolicyFacts {
+        policy: options.approval_policy.as_deref(),
+        rules: &rules,
+        denied: &leg.run.denied,
+        session_id: leg.options.session_id.as_deref(),
+        untrusted_context: options.approval_policy.is_some() && leg.has_untrusted_text(),
+    };
+    let facts = RoundFacts {
+        run_id: &leg.run.id,
+        round,
+        wrap_up,
+        out_of_time: is_out_of_time(leg, options),
+    };
+    let mut counters = leg.run.counters.clone();
+    let plan = plan::plan(calls, facts, tools, options, policy, &mut counters);
+    leg.run.counters = counters;
+    Ok(plan)
+}
+
+fn is_out_of_time(leg: &Leg, options: &FunctionInvokingOptions) -> bool {
+    options
+        .max_wall_time
+        .is_some_and(|limit| leg.worked_for() >= limit)
 }
 
 /// The tools of the next request, asked of every source afresh (contract D10).
@@ -149,7 +262,7 @@ async fn visible_tools(client: &FunctionInvokingChatClient, leg: &Leg) -> Result
 }
 
 /// Gives every call of a reply that did not end well its outcome (contract A2).
-async fn fill(leg: &mut Leg, calls: &[raf_core::ToolCall], round: u32, outcome: ToolOutcome) {
+async fn fill(leg: &mut Leg, calls: &[ToolCall], round: u32, outcome: ToolOutcome) {
     for settled in plan::unfinished_reply(calls, round, outcome) {
         leg.settle(settled).await;
     }

@@ -1,20 +1,20 @@
-//! One batch: what was planned is done, what happens is emitted as it happens, and what it came to is
-//! counted.
-
-use std::collections::BTreeMap;
+//! One batch: what may run is run, what happens is emitted as it happens, and what it came to is
+//! counted; or the leg pauses with what waits.
 
 use raf_core::{
-    AgentResponseUpdate, Content, FinishReason, Occurrence, PendingCall, SkipReason, ToolCallHead,
-    ToolOutcome, WaitsFor,
+    AgentResponseUpdate, ClosedReason, Content, FinishReason, InterruptNotice, Occurrence, Result,
+    Settlement, SkipReason, ToolCallHead, ToolOutcome, WaitsFor,
 };
 use raf_tools::{
-    Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall, SettledCall, ToolExecutor,
+    Batch, BatchContext, BatchEvent, CallState, FinishedCall, HoldPolicy, OpenBatch, ToolExecutor,
+    address_of,
 };
 
 use super::leg::{Leg, Stop};
-use super::no_progress::{Repetition, RoundCalls, WARNING, round_calls};
+use super::no_progress::{Repetition, WARNING, round_calls};
 use super::options::FunctionInvokingOptions;
-use super::plan::{Action, BatchPlan};
+use super::plan::BatchPlan;
+use super::records;
 
 /// What a batch came to.
 pub(super) enum BatchEnd {
@@ -22,169 +22,252 @@ pub(super) enum BatchEnd {
     GoOn,
     /// The leg ends.
     End(FinishReason),
+    /// Calls wait for the outside.
+    Pause(FinishReason),
     /// Something said stop; every call has its outcome.
     Stopped(Stop),
 }
 
-/// Runs a planned batch to its end.
+/// Runs a planned batch to its end, or to its pause. With `superseded`, what is still undecided when
+/// the rest has run gives way to a new message of the user.
+///
+/// # Errors
+/// What the store fails with.
 pub(super) async fn execute(
     executor: &ToolExecutor,
     options: &FunctionInvokingOptions,
     leg: &mut Leg,
     plan: BatchPlan,
-) -> BatchEnd {
-    let calls = round_calls(plan.calls.iter().map(|planned| &planned.call));
-    let mut queue = Vec::with_capacity(plan.calls.len());
-    for planned in plan.calls {
-        match planned.action {
-            Action::Run(ready) => queue.push(QueuedCall::Ready(ready)),
-            Action::Settle(settled) => queue.push(QueuedCall::Settled(settled)),
-            Action::AwaitResult => leg.pending.push(PendingCall::new(
-                planned.occurrence,
-                planned.call,
-                WaitsFor::ToolResult,
-            )),
-        }
-    }
-    let mut state = BatchState {
-        hold: queue.last().map(occurrence_of).filter(|_| {
-            leg.pending.is_empty() && leg.no_progress.may_warn(&calls, options.no_progress_rounds)
-        }),
-        held: None,
-        finished: BTreeMap::new(),
+    superseded: bool,
+) -> Result<BatchEnd> {
+    let BatchPlan { mut batch, end } = plan;
+    let hold = HoldPolicy {
+        mode: options.execution.mode,
+        whole_batch: options.hold_whole_batch,
     };
-    let context = BatchContext::new(leg.run_id.clone(), leg.options.cancellation.child())
+    let mut warning = Warning::foresee(&batch, leg, options);
+    let context = BatchContext::new(leg.run.id.clone(), leg.options.cancellation.child())
         .with_extensions(leg.options.extensions.clone());
-    let mut batch = executor.batch(context, queue);
-    let stopped = state.drive(&mut batch, leg, options).await;
-    leg.abandoned.extend_from_slice(batch.abandoned());
-    let repetition = state.count(leg, calls, options);
-    if let Some(mut last) = state.held.take() {
-        if repetition == Repetition::Warn {
-            let mut content = last.result.content().to_vec();
-            content.push(Content::text(WARNING));
-            last.result = last.result.to_builder().content(content).build();
+    loop {
+        let runnable = batch.take_runnable(hold);
+        if runnable.is_empty() {
+            break;
         }
-        emit(leg, last).await;
+        let mut bodies = executor.batch(context.clone(), runnable);
+        let stopped = drive(&mut bodies, &mut batch, &mut warning, leg, options).await;
+        leg.abandoned.extend_from_slice(bodies.abandoned());
+        if let Some(stop) = stopped {
+            warning.release(leg).await;
+            settle_rest(&mut batch, leg, stop.not_started(), ClosedReason::Cancelled).await;
+            count(&batch, leg, options);
+            return Ok(BatchEnd::Stopped(stop));
+        }
+        if let Some(cause) = bodies.termination() {
+            warning.release(leg).await;
+            let outcome = ToolOutcome::skipped(SkipReason::Terminated);
+            settle_rest(&mut batch, leg, outcome, ClosedReason::Cancelled).await;
+            count(&batch, leg, options);
+            return Ok(BatchEnd::End(FinishReason::Terminated(cause)));
+        }
     }
-    if let Some(stop) = stopped {
-        settle_pending(leg, stop.not_started()).await;
-        return BatchEnd::Stopped(stop);
+    if superseded {
+        let outcome = ToolOutcome::skipped(SkipReason::Superseded);
+        settle_rest(&mut batch, leg, outcome, ClosedReason::Superseded).await;
     }
-    let termination = batch.termination().map(FinishReason::Terminated);
-    let terminated = plan
-        .end
-        .as_ref()
-        .filter(|end| matches!(end, FinishReason::Terminated(_)));
-    if let Some(end) = termination.or_else(|| terminated.cloned()) {
-        settle_pending(leg, ToolOutcome::skipped(SkipReason::Terminated)).await;
-        return BatchEnd::End(end);
+    if let Some(FinishReason::Terminated(cause)) = end {
+        let outcome = ToolOutcome::skipped(SkipReason::Terminated);
+        settle_rest(&mut batch, leg, outcome, ClosedReason::Cancelled).await;
+        return Ok(BatchEnd::End(FinishReason::Terminated(cause)));
     }
-    if !leg.pending.is_empty() {
-        return BatchEnd::End(FinishReason::AwaitingToolResults);
+    if !batch.is_done() {
+        return Ok(BatchEnd::Pause(pause(&mut batch, leg).await?));
     }
-    if let Some(end) = plan.end {
-        return BatchEnd::End(end);
+    let repetition = count(&batch, leg, options);
+    if repetition == Repetition::Warn {
+        warning.append();
     }
-    if let Some(end) = leg.counters.failure_end(options) {
-        return BatchEnd::End(end);
+    warning.release(leg).await;
+    if leg.run.record.is_some() {
+        records::save(leg, &batch, false).await?;
     }
-    match repetition {
+    if let Some(end) = end {
+        return Ok(BatchEnd::End(end));
+    }
+    if let Some(end) = leg.run.counters.failure_end(options) {
+        return Ok(BatchEnd::End(end));
+    }
+    Ok(match repetition {
         Repetition::End => BatchEnd::End(FinishReason::NoProgress),
         Repetition::GoOn | Repetition::Warn => BatchEnd::GoOn,
-    }
+    })
 }
 
-/// Gives the calls that would have waited their outcome, since the leg does not end in a pause (A2).
-async fn settle_pending(leg: &mut Leg, outcome: ToolOutcome) {
-    for pending in std::mem::take(&mut leg.pending) {
-        let settled = SettledCall::new(pending.occurrence, &pending.call, outcome, None);
+/// Announces what waits, each request once, and keeps the record.
+pub(super) async fn pause(batch: &mut OpenBatch, leg: &mut Leg) -> Result<FinishReason> {
+    let requests = batch.make_requests();
+    if let Err(error) = records::save(leg, batch, false).await {
+        // Nobody could answer: the calls get their outcome, so that the transcript stays valid.
+        let outcome = ToolOutcome::Cancelled { started: false };
+        for settled in batch.settle_rest(outcome) {
+            leg.settle(settled).await;
+        }
+        return Err(error);
+    }
+    leg.pending = batch.pending();
+    for request in requests {
+        let request = Box::new(request);
+        leg.emit(AgentResponseUpdate::ToolApprovalRequest { request })
+            .await;
+    }
+    let decides = |call: &raf_core::PendingCall| !matches!(call.waits_for, WaitsFor::ToolResult);
+    Ok(if leg.pending.iter().any(decides) {
+        FinishReason::AwaitingApproval
+    } else {
+        FinishReason::AwaitingToolResults
+    })
+}
+
+/// Gives every call that has no outcome one, and closes its request: the batch does not pause (A2).
+async fn settle_rest(
+    batch: &mut OpenBatch,
+    leg: &mut Leg,
+    outcome: ToolOutcome,
+    reason: ClosedReason,
+) {
+    for record in batch.to_records(false) {
+        if let Some(request_id) = record.status.request_id() {
+            if let Some(kept) = &mut leg.run.record {
+                kept.settle(request_id, Settlement::Closed(reason));
+            }
+            leg.emit(AgentResponseUpdate::ToolApprovalClosed {
+                request_id: request_id.into(),
+                reason,
+            })
+            .await;
+        }
+    }
+    for settled in batch.settle_rest(outcome) {
         leg.settle(settled).await;
     }
 }
 
-struct BatchState {
-    /// The last call, if its result may have to carry a warning.
-    hold: Option<Occurrence>,
-    held: Option<FinishedCall>,
-    finished: BTreeMap<Occurrence, Outcome>,
-}
-
-/// What is counted of a finished call.
-struct Outcome {
-    tool: String,
-    outcome: ToolOutcome,
-    digest: raf_tools::ResultDigest,
-    polling: bool,
-}
-
-impl BatchState {
-    async fn drive(
-        &mut self,
-        batch: &mut Batch,
-        leg: &mut Leg,
-        options: &FunctionInvokingOptions,
-    ) -> Option<Stop> {
-        let mut stopped = Box::pin(leg.stopped());
-        let mut stop = None;
-        loop {
-            let event = tokio::select! {
-                biased;
-                cause = &mut stopped, if stop.is_none() => {
-                    stop = Some(cause);
-                    batch.cancel();
-                    continue;
-                }
-                event = batch.next() => event,
-            };
-            match event {
-                None => return stop,
-                Some(BatchEvent::Started { occurrence, call }) => {
-                    let call = Box::new(ToolCallHead::new(call.id(), call.name()));
-                    leg.emit(AgentResponseUpdate::ToolStarted { occurrence, call })
-                        .await;
-                }
-                Some(BatchEvent::Progress {
+/// Drives the bodies to their end; says what told them to stop, if anything did.
+async fn drive(
+    bodies: &mut Batch,
+    batch: &mut OpenBatch,
+    warning: &mut Warning,
+    leg: &mut Leg,
+    options: &FunctionInvokingOptions,
+) -> Option<Stop> {
+    let mut stopped = Box::pin(leg.stopped());
+    let mut stop = None;
+    loop {
+        let event = tokio::select! {
+            biased;
+            cause = &mut stopped, if stop.is_none() => {
+                stop = Some(cause);
+                bodies.cancel();
+                continue;
+            }
+            event = bodies.next() => event,
+        };
+        let Some(event) = event else { return stop };
+        batch.note(&event, false);
+        match event {
+            BatchEvent::Started { occurrence, call } => {
+                let call = Box::new(ToolCallHead::new(call.id(), call.name()));
+                leg.emit(AgentResponseUpdate::ToolStarted { occurrence, call })
+                    .await;
+            }
+            BatchEvent::Progress {
+                occurrence,
+                content,
+            } => {
+                let content = Box::new(content);
+                leg.emit(AgentResponseUpdate::ToolProgress {
                     occurrence,
                     content,
-                }) => {
-                    let content = Box::new(content);
-                    leg.emit(AgentResponseUpdate::ToolProgress {
-                        occurrence,
-                        content,
-                    })
-                    .await;
-                }
-                Some(BatchEvent::Finished(finished)) => {
-                    self.finished(batch, leg, options, finished).await;
-                }
-                Some(other) => {
-                    tracing::error!(?other, "an event of a batch that the loop does not know");
-                }
+                })
+                .await;
             }
+            BatchEvent::Finished(finished) => {
+                let failed = finished.result.outcome().is_error();
+                if failed && leg.run.counters.would_end(results(batch), options) {
+                    bodies.skip_queued(SkipReason::Limit);
+                }
+                warning.emit_or_hold(leg, finished).await;
+            }
+            BatchEvent::Interrupted {
+                ready,
+                interrupt,
+                request_id,
+            } => {
+                let notice = InterruptNotice {
+                    request_id,
+                    address: address_of(&leg.run.id, &ready),
+                    information: interrupt.information,
+                };
+                leg.emit(AgentResponseUpdate::ToolInterrupted {
+                    occurrence: ready.occurrence,
+                    interrupt: Box::new(notice),
+                })
+                .await;
+            }
+            other => tracing::error!(?other, "an event of a batch that the loop does not know"),
+        }
+    }
+}
+
+/// Tool and outcome of each call that has one, in call order.
+fn results(batch: &OpenBatch) -> impl Iterator<Item = (&str, ToolOutcome)> {
+    batch
+        .outcomes()
+        .map(|(call, done)| (call.name(), done.outcome))
+}
+
+/// Counts a round whose calls all have their outcome, in call order.
+fn count(batch: &OpenBatch, leg: &mut Leg, options: &FunctionInvokingOptions) -> Repetition {
+    leg.run.counters.count_round(results(batch));
+    let counts = batch.outcomes().any(|(_, done)| done.outcome.is_ok())
+        && !batch.outcomes().any(|(_, done)| done.polling);
+    if !counts {
+        return Repetition::GoOn;
+    }
+    let calls = round_calls(batch.calls().iter().map(|call| &call.call));
+    let digests = batch.digests().into_values().collect();
+    leg.run
+        .no_progress
+        .count(calls, digests, options.no_progress_rounds)
+}
+
+/// The last result of a round that may have to carry a warning: it is held until all are known.
+struct Warning {
+    hold: Option<Occurrence>,
+    held: Option<FinishedCall>,
+}
+
+impl Warning {
+    fn foresee(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -> Self {
+        let calls = batch.calls();
+        let no_pause = calls
+            .iter()
+            .all(|call| matches!(call.state, CallState::Ready(_) | CallState::Settled(_)));
+        let repeated = || {
+            let calls = round_calls(calls.iter().map(|call| &call.call));
+            leg.run
+                .no_progress
+                .may_warn(&calls, options.no_progress_rounds)
+        };
+        Self {
+            hold: calls
+                .last()
+                .filter(|_| no_pause && repeated())
+                .map(|call| call.occurrence),
+            held: None,
         }
     }
 
-    async fn finished(
-        &mut self,
-        batch: &mut Batch,
-        leg: &mut Leg,
-        options: &FunctionInvokingOptions,
-        finished: FinishedCall,
-    ) {
-        let outcome = finished.result.outcome();
-        self.finished.insert(
-            finished.occurrence,
-            Outcome {
-                tool: finished.call.name().to_owned(),
-                outcome,
-                digest: finished.digest,
-                polling: finished.polling,
-            },
-        );
-        if outcome.is_error() && leg.counters.would_end(self.results(), options) {
-            batch.skip_queued(SkipReason::Limit);
-        }
+    async fn emit_or_hold(&mut self, leg: &mut Leg, finished: FinishedCall) {
         if self.hold == Some(finished.occurrence) {
             self.held = Some(finished);
         } else {
@@ -192,36 +275,18 @@ impl BatchState {
         }
     }
 
-    fn results(&self) -> impl Iterator<Item = (&str, ToolOutcome)> {
-        self.finished
-            .values()
-            .map(|finished| (finished.tool.as_str(), finished.outcome))
-    }
-
-    /// Counts the round, in call order.
-    fn count(
-        &self,
-        leg: &mut Leg,
-        calls: RoundCalls,
-        options: &FunctionInvokingOptions,
-    ) -> Repetition {
-        leg.counters.count_round(self.results());
-        let counts = self.finished.len() == calls.len()
-            && self.finished.values().any(|call| call.outcome.is_ok())
-            && !self.finished.values().any(|call| call.polling);
-        if !counts {
-            return Repetition::GoOn;
+    fn append(&mut self) {
+        if let Some(last) = &mut self.held {
+            let mut content = last.result.content().to_vec();
+            content.push(Content::text(WARNING));
+            last.result = last.result.to_builder().content(content).build();
         }
-        let digests = self.finished.values().map(|call| call.digest).collect();
-        leg.no_progress
-            .count(calls, digests, options.no_progress_rounds)
     }
-}
 
-fn occurrence_of(queued: &QueuedCall) -> Occurrence {
-    match queued {
-        QueuedCall::Ready(ready) => ready.occurrence,
-        QueuedCall::Settled(settled) => settled.occurrence,
+    async fn release(&mut self, leg: &mut Leg) {
+        if let Some(last) = self.held.take() {
+            emit(leg, last).await;
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! The state of one leg, and the one way out for its updates: everything that is emitted is folded
 //! into the transcript first, so that the caller's fold and the loop's cannot differ (contract B2).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use raf_core::{
     AbandonedCall, AgentResponseUpdate, Cancellation, ChatClientRunOptions, ChatMessage, Emitter,
-    Error, ErrorKind, Finish, FinishReason, LegSnapshot, MessageStatus, PendingCall, ResponseFold,
-    RoundUsage, RunId, SkipReason, ToolOutcome, Usage,
+    Error, Finish, FinishReason, IRunStore, LegSnapshot, MessageStatus, PausedRun, PendingCall,
+    ResponseFold, RoundUsage, RunClaim, RunId, RunRecord, SkipReason, ToolOutcome, TrustLabel,
+    Usage,
 };
 use raf_tools::SettledCall;
 use tokio::time::Instant;
@@ -33,12 +35,44 @@ impl Stop {
     }
 }
 
-/// One leg in flight.
-pub(super) struct Leg {
-    pub(super) run_id: RunId,
-    pub(super) options: ChatClientRunOptions,
+/// What lives as long as the run: across pauses.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) id: RunId,
     pub(super) counters: Counters,
     pub(super) no_progress: NoProgress,
+    /// Calls that were denied in this turn: tool and canonical arguments.
+    pub(super) denied: Vec<(String, String)>,
+    pub(super) usage: Usage,
+    pub(super) rounds: Vec<RoundUsage>,
+    /// How long earlier legs have worked.
+    pub(super) worked: Duration,
+    /// The record, once the run has paused: its revision is the store's.
+    pub(super) record: Option<RunRecord>,
+}
+
+impl Run {
+    pub(super) fn new() -> Self {
+        Self {
+            id: RunId::random(),
+            counters: Counters::default(),
+            no_progress: NoProgress::default(),
+            denied: Vec::new(),
+            usage: Usage::default(),
+            rounds: Vec::new(),
+            worked: Duration::ZERO,
+            record: None,
+        }
+    }
+}
+
+/// One leg in flight.
+pub(super) struct Leg {
+    pub(super) run: Run,
+    pub(super) options: ChatClientRunOptions,
+    pub(super) store: Arc<dyn IRunStore>,
+    /// This leg's hold on its run; it dies with the leg.
+    pub(super) claim: RunClaim,
     /// Whether the next request is the first of a turn of the user.
     pub(super) first_request: bool,
     /// Whether an empty reply was asked again.
@@ -48,7 +82,6 @@ pub(super) struct Leg {
     input: Vec<ChatMessage>,
     fold: ResponseFold,
     out: Emitter<AgentResponseUpdate>,
-    rounds: Vec<RoundUsage>,
     usage: Usage,
     started: Instant,
     deadline: Option<Instant>,
@@ -58,15 +91,16 @@ impl Leg {
     pub(super) fn new(
         input: Vec<ChatMessage>,
         options: ChatClientRunOptions,
+        store: Arc<dyn IRunStore>,
         out: Emitter<AgentResponseUpdate>,
     ) -> Self {
         let started = Instant::now();
         Self {
-            run_id: RunId::random(),
+            run: Run::new(),
             deadline: options.deadline.map(|deadline| started + deadline),
             options,
-            counters: Counters::default(),
-            no_progress: NoProgress::default(),
+            store,
+            claim: RunClaim::new(),
             first_request: true,
             nudged: false,
             pending: Vec::new(),
@@ -74,7 +108,6 @@ impl Leg {
             input,
             fold: ResponseFold::new(),
             out,
-            rounds: Vec::new(),
             usage: Usage::default(),
             started,
         }
@@ -106,6 +139,11 @@ impl Leg {
         self.fold.is_message_open()
     }
 
+    /// The caller's messages.
+    pub(super) fn input(&self) -> &[ChatMessage] {
+        &self.input
+    }
+
     /// The transcript: the caller's messages, then what this leg added.
     pub(super) fn transcript(&self) -> Vec<ChatMessage> {
         let new = self.fold.messages();
@@ -120,16 +158,25 @@ impl Leg {
         self.fold.messages()
     }
 
+    /// Whether the context holds text that nobody vouches for.
+    pub(super) fn has_untrusted_text(&self) -> bool {
+        let messages = self.input.iter().chain(self.fold.messages());
+        messages
+            .flat_map(ChatMessage::tool_results)
+            .any(|result| result.trust() == TrustLabel::Untrusted)
+    }
+
     /// Counts the tokens of a request, whatever became of it.
     pub(super) fn count_usage(&mut self, round: u32, usage: Option<Usage>) {
         let usage = usage.unwrap_or_default();
         self.usage += &usage;
-        self.rounds.push(RoundUsage::own(round, usage));
+        self.run.usage += &usage;
+        self.run.rounds.push(RoundUsage::own(round, usage));
     }
 
-    /// How long the run has worked.
+    /// How long the run has worked, pauses not counted.
     pub(super) fn worked_for(&self) -> Duration {
-        self.started.elapsed()
+        self.run.worked + self.started.elapsed()
     }
 
     /// What says stop, if anything does.
@@ -151,39 +198,26 @@ impl Leg {
         stopped(self.options.cancellation.clone(), self.deadline)
     }
 
-    /// Ends the leg because something said stop: a failure if it was cancelled, a limit else.
-    pub(super) async fn end_stopped(&mut self, stop: Stop) -> Result<(), Error> {
-        match stop {
-            Stop::Deadline => {
-                let limit = raf_core::BudgetLimit::Deadline;
-                self.end(FinishReason::Budget(limit)).await
-            }
-            Stop::Cancelled => {
-                Err(self.failure(Error::new(ErrorKind::Cancelled, "the run was cancelled")))
-            }
-        }
-    }
-
-    /// Ends the leg well: the terminal item.
-    pub(super) async fn end(&mut self, reason: FinishReason) -> Result<(), Error> {
+    /// The terminal item of a leg that ends well.
+    pub(super) async fn finish(&mut self, reason: FinishReason, paused: Option<PausedRun>) {
         let mut finish = Finish::new(reason).with_usage(self.usage.clone());
-        finish.run_id = Some(self.run_id.clone());
-        finish.run_usage = self.usage.clone();
-        finish.rounds.clone_from(&self.rounds);
+        finish.run_id = Some(self.run.id.clone());
+        finish.run_usage.clone_from(&self.run.usage);
+        finish.rounds.clone_from(&self.run.rounds);
         finish.pending.clone_from(&self.pending);
         finish.abandoned.clone_from(&self.abandoned);
+        finish.paused_run = paused;
         self.emit(AgentResponseUpdate::finish(finish)).await;
-        Ok(())
     }
 
     /// A failure with everything that the leg had done: transcript, usage, open calls.
     pub(super) fn failure(&self, error: Error) -> Error {
         let mut leg = LegSnapshot::default();
         leg.messages = self.fold.messages().to_vec();
-        leg.run_id = Some(self.run_id.clone());
-        leg.usage = self.usage.clone();
-        leg.run_usage = self.usage.clone();
-        leg.rounds.clone_from(&self.rounds);
+        leg.run_id = Some(self.run.id.clone());
+        leg.usage.clone_from(&self.usage);
+        leg.run_usage.clone_from(&self.run.usage);
+        leg.rounds.clone_from(&self.run.rounds);
         leg.pending.clone_from(&self.pending);
         leg.abandoned.clone_from(&self.abandoned);
         error.with_leg(leg)

@@ -1,7 +1,8 @@
 //! The streaming tool loop: asks the model, runs the tools that it calls, goes round until it answers.
 //!
-//! Reading order: `drive` is the loop, `round` one model request, `plan` what its calls come to,
-//! `execute` one batch, `leg` the state and the way out, `counters` and `no_progress` the limits.
+//! Reading order: `drive` is the loop, `resume` its beginning, `round` one model request, `plan` what
+//! its calls come to, `policy` who decides before people do, `execute` one batch, `leg` the state and
+//! the way out, `records` the store, `counters` and `no_progress` the limits.
 
 mod counters;
 mod drive;
@@ -10,6 +11,9 @@ mod leg;
 mod no_progress;
 mod options;
 mod plan;
+mod policy;
+mod records;
+mod resume;
 mod round;
 
 use std::any::{Any, TypeId};
@@ -25,7 +29,8 @@ use raf_tools::{ToolExecutor, ToolRegistry};
 use tracing::Instrument;
 
 use self::leg::Leg;
-pub use self::options::FunctionInvokingOptions;
+pub use self::options::{FunctionInvokingOptions, NewMessagePolicy, RunStoreOptionsExt};
+pub use self::policy::{ClosurePolicy, IApprovalPolicy, PolicyCall, PolicyDecision, policy_fn};
 
 /// Runs the tools that the model calls, and asks it again until it answers.
 ///
@@ -37,8 +42,9 @@ pub use self::options::FunctionInvokingOptions;
 /// - **Place.** It is the loop: layers added before it see whole legs, layers added after it see each
 ///   model request. At most one in a stack.
 /// - **Drop.** Dropping the stream drops the model request and aborts the bodies; nothing runs on.
-/// - **Gated tools.** A call that needs approval is denied with a clear text: nobody can be asked
-///   yet.
+/// - **Pause.** Only gated calls wait: their siblings run. The leg ends with the pending list; answers
+///   go into the options of the next leg, which gets the whole conversation again. What runs is the
+///   recorded call, once, after an explicit yes to that very request.
 ///
 /// It needs a tokio runtime; polled without one the stream ends in a typed error.
 #[derive(Clone, Debug)]
@@ -112,12 +118,15 @@ impl IChatClient for FunctionInvokingChatClient {
             if tokio::runtime::Handle::try_current().is_err() {
                 return Err(drive::no_runtime());
             }
-            let mut leg = Leg::new(messages, options, out);
+            let store = options
+                .run_store()
+                .unwrap_or_else(|| Arc::clone(&client.options().run_store));
+            let mut leg = Leg::new(messages, options, store, out);
             // OpenTelemetry GenAI semantic conventions, "Invoke agent span".
             let span = tracing::info_span!(
                 "invoke_agent",
                 gen_ai.operation.name = "invoke_agent",
-                raf.run.id = leg.run_id.as_str(),
+                raf.run.id = leg.run.id.as_str(),
             );
             drive::drive(&client, &mut leg).instrument(span).await
         });

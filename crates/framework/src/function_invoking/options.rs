@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use raf_core::{ChatClientRunOptions, IRunStore, InMemoryRunStore};
 use raf_tools::{ExecutionOptions, IToolSource, ToolRegistry};
+
+use super::policy::IApprovalPolicy;
 
 /// Limits and policies of a [`FunctionInvokingChatClient`](crate::FunctionInvokingChatClient).
 ///
@@ -25,6 +28,10 @@ use raf_tools::{ExecutionOptions, IToolSource, ToolRegistry};
 /// | `wrap_up` | off | the last round asks for an answer without tools |
 /// | `nudge_empty` | off | an empty reply is asked again once |
 /// | `keep_forcing` | off | a forced tool choice holds for one request |
+/// | `hold_whole_batch` | off | one gated call holds its ungated siblings too |
+/// | `new_message_policy` | supersede | or reject a message while calls are pending |
+/// | `run_store` | in memory, 10,000 runs, 24 hours | |
+/// | `approval_policy` | none | decides before people do |
 /// | `execution.max_concurrency` | 16 bodies at once | |
 /// | `execution.deadline` | 60 s a call | `timed_out` |
 /// | `execution.grace` | 2 s after a cancel | `cancelled`, reported as abandoned |
@@ -62,6 +69,14 @@ pub struct FunctionInvokingOptions {
     pub nudge_empty: bool,
     /// Whether a forced tool choice holds for every request instead of the first of a turn.
     pub keep_forcing: bool,
+    /// Whether one gated call holds its ungated siblings too, instead of gated calls alone.
+    pub hold_whole_batch: bool,
+    /// What a new message of the user means while calls are pending.
+    pub new_message_policy: NewMessagePolicy,
+    /// Where records of paused runs are kept. A store in the run's options takes its place.
+    pub run_store: Arc<dyn IRunStore>,
+    /// What decides before people do.
+    pub approval_policy: Option<Arc<dyn IApprovalPolicy>>,
     /// How tools are run.
     pub execution: ExecutionOptions,
     /// Tools that can be called and that the model is not told of.
@@ -86,6 +101,10 @@ impl Default for FunctionInvokingOptions {
             wrap_up: false,
             nudge_empty: false,
             keep_forcing: false,
+            hold_whole_batch: false,
+            new_message_policy: NewMessagePolicy::default(),
+            run_store: Arc::new(InMemoryRunStore::new()),
+            approval_policy: None,
             execution: ExecutionOptions::default(),
             additional_tools: ToolRegistry::new(),
             tool_sources: Vec::new(),
@@ -177,6 +196,30 @@ impl FunctionInvokingOptions {
         self
     }
 
+    /// Sets whether one gated call holds its ungated siblings too.
+    pub fn with_hold_whole_batch(mut self, hold: bool) -> Self {
+        self.hold_whole_batch = hold;
+        self
+    }
+
+    /// Sets what a new message of the user means while calls are pending.
+    pub fn with_new_message_policy(mut self, policy: NewMessagePolicy) -> Self {
+        self.new_message_policy = policy;
+        self
+    }
+
+    /// Sets where records of paused runs are kept.
+    pub fn with_run_store(mut self, store: Arc<dyn IRunStore>) -> Self {
+        self.run_store = store;
+        self
+    }
+
+    /// Sets what decides before people do.
+    pub fn with_approval_policy(mut self, policy: impl IApprovalPolicy + 'static) -> Self {
+        self.approval_policy = Some(Arc::new(policy));
+        self
+    }
+
     /// Sets how tools are run.
     pub fn with_execution(mut self, execution: ExecutionOptions) -> Self {
         self.execution = execution;
@@ -193,5 +236,40 @@ impl FunctionInvokingOptions {
     pub fn with_tool_source(mut self, source: impl IToolSource + 'static) -> Self {
         self.tool_sources.push(Arc::new(source));
         self
+    }
+}
+
+/// What a new message of the user means while calls are pending (contract E7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NewMessagePolicy {
+    /// The pending calls are settled as superseded, and the message is answered. A late yes is stale.
+    #[default]
+    Supersede,
+    /// The leg ends in an error of kind `Misuse` with the pending list; nothing changes.
+    Reject,
+}
+
+/// A run store in the options of one run.
+#[derive(Clone, Debug)]
+struct RunStoreExtension(Arc<dyn IRunStore>);
+
+/// Where records of paused runs are kept, in the options of one run.
+pub trait RunStoreOptionsExt: Sized {
+    /// Keeps the records of this run here, instead of where the loop's own options say. On resume it
+    /// is given again.
+    fn with_run_store(self, store: Arc<dyn IRunStore>) -> Self;
+
+    /// The store that was given.
+    fn run_store(&self) -> Option<Arc<dyn IRunStore>>;
+}
+
+impl RunStoreOptionsExt for ChatClientRunOptions {
+    fn with_run_store(self, store: Arc<dyn IRunStore>) -> Self {
+        self.with_extension(RunStoreExtension(store))
+    }
+
+    fn run_store(&self) -> Option<Arc<dyn IRunStore>> {
+        let extension = self.extensions.get::<RunStoreExtension>()?;
+        Some(Arc::clone(&extension.0))
     }
 }

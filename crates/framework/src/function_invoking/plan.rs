@@ -2,13 +2,16 @@
 //! tools, the options and the counters.
 
 use raf_core::{
-    BudgetLimit, Content, FinishReason, Occurrence, SkipReason, TerminationCause, ToolCall,
+    BudgetLimit, Content, FinishReason, Occurrence, RunId, SkipReason, TerminationCause, ToolCall,
     ToolErrorClass, ToolOutcome, Usage,
 };
-use raf_tools::{PreparedCall, ReadyCall, SettledCall, ToolSet, UnknownToolPolicy};
+use raf_tools::{
+    BatchCall, CallState, OpenBatch, SettledCall, ToolSet, UnknownToolPolicy, rejection,
+};
 
 use super::counters::{CallBudget, Counters};
 use super::options::FunctionInvokingOptions;
+use super::policy::{PolicyFacts, Verdict, judge};
 
 /// What a reply that ended well comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,36 +64,18 @@ pub(super) fn classify(
     })
 }
 
-/// What is to be done with one call.
-#[derive(Clone, Debug)]
-pub(super) enum Action {
-    /// Its body runs.
-    Run(Box<ReadyCall>),
-    /// It is settled without a body.
-    Settle(SettledCall),
-    /// The caller gives its result.
-    AwaitResult,
-}
-
-/// One call and what is to be done with it.
-#[derive(Clone, Debug)]
-pub(super) struct PlannedCall {
-    pub(super) occurrence: Occurrence,
-    pub(super) call: ToolCall,
-    pub(super) action: Action,
-}
-
-/// What is to be done with the calls of a reply, in call order.
+/// What is to be done with the calls of a reply.
 #[derive(Clone, Debug)]
 pub(super) struct BatchPlan {
-    pub(super) calls: Vec<PlannedCall>,
+    pub(super) batch: OpenBatch,
     /// The end that follows behind the batch, whatever comes of it.
     pub(super) end: Option<FinishReason>,
 }
 
 /// What holds for the round that a batch belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RoundFacts {
+pub(super) struct RoundFacts<'a> {
+    pub(super) run_id: &'a RunId,
     pub(super) round: u32,
     /// The model was told to call nothing.
     pub(super) wrap_up: bool,
@@ -99,12 +84,14 @@ pub(super) struct RoundFacts {
 }
 
 /// Plans a batch: what is unknown or invalid is settled before anybody is asked, what is over a limit
-/// is skipped, what is gated is denied, what is declared only waits for the caller.
+/// is skipped, policies decide before people do, what is gated waits, what is declared only waits for
+/// the caller.
 pub(super) fn plan(
     calls: &[ToolCall],
-    facts: RoundFacts,
+    facts: RoundFacts<'_>,
     tools: &ToolSet,
     options: &FunctionInvokingOptions,
+    policy: PolicyFacts<'_>,
     counters: &mut Counters,
 ) -> BatchPlan {
     if facts.wrap_up {
@@ -114,22 +101,28 @@ pub(super) fn plan(
         let end = FinishReason::Budget(BudgetLimit::WallTime);
         return all_skipped(calls, facts, SkipReason::Limit, Some(end));
     }
-    let prepared: Vec<(Occurrence, &ToolCall, PreparedCall)> = numbered(calls, facts.round)
-        .map(|(occurrence, call)| (occurrence, call, tools.prepare(occurrence, call)))
+    let prepared: Vec<(Occurrence, &ToolCall, CallState)> = numbered(calls, facts.round)
+        .map(|(occurrence, call)| {
+            (
+                occurrence,
+                call,
+                tools.prepare(occurrence, call).into_state(),
+            )
+        })
         .collect();
     let stop_on_unknown = options.execution.unknown_tools == UnknownToolPolicy::Stop
-        && prepared.iter().any(|(_, _, call)| is_unknown(call));
+        && prepared.iter().any(|(_, _, state)| state.is_unknown_tool());
     let mut end =
         stop_on_unknown.then_some(FinishReason::Terminated(TerminationCause::UnknownTool));
     let calls = prepared
         .into_iter()
-        .map(|(occurrence, call, prepared)| {
-            let skip = |reason| Action::Settle(SettledCall::skipped(occurrence, call, reason));
-            let action = if stop_on_unknown && !is_unknown(&prepared) {
+        .map(|(occurrence, call, state)| {
+            let skip = |reason| CallState::Settled(SettledCall::skipped(occurrence, call, reason));
+            let state = if stop_on_unknown && !state.is_unknown_tool() {
                 skip(SkipReason::Terminated)
             } else {
                 match counters.admit(call.name(), options) {
-                    CallBudget::Fits => action(occurrence, call, prepared),
+                    CallBudget::Fits => judged(state, policy),
                     CallBudget::ToolUsedUp => skip(SkipReason::Limit),
                     CallBudget::RunUsedUp => {
                         end.get_or_insert(super::counters::CALLS_USED_UP);
@@ -137,48 +130,64 @@ pub(super) fn plan(
                     }
                 }
             };
-            PlannedCall {
+            BatchCall {
                 occurrence,
                 call: call.clone(),
-                action,
+                state,
             }
         })
         .collect();
-    BatchPlan { calls, end }
+    BatchPlan {
+        batch: OpenBatch::new(facts.run_id.clone(), facts.round, calls),
+        end,
+    }
 }
 
-fn action(occurrence: Occurrence, call: &ToolCall, prepared: PreparedCall) -> Action {
-    match prepared {
-        PreparedCall::Run(ready) => Action::Run(ready),
-        PreparedCall::Settled(settled) => Action::Settle(settled),
-        PreparedCall::DeclaredOnly => Action::AwaitResult,
-        _ => Action::Settle(SettledCall::new(
-            occurrence,
-            call,
-            ToolOutcome::Denied,
-            Some(format!(
-                "Rejected: the tool '{}' needs an approval, and nobody can be asked here.",
-                call.name()
-            )),
-        )),
+/// A call's state after policies, rules and earlier denials were asked.
+fn judged(state: CallState, policy: PolicyFacts<'_>) -> CallState {
+    let (ready, gated) = match state {
+        CallState::Ready(ready) => (ready, false),
+        CallState::Gated { ready, .. } => (ready, true),
+        other => return other,
+    };
+    let settled = |outcome, text| {
+        CallState::Settled(SettledCall::new(
+            ready.occurrence,
+            &ready.call,
+            outcome,
+            text,
+        ))
+    };
+    match judge(&ready, gated, policy) {
+        Verdict::Run => CallState::Ready(ready),
+        Verdict::Ask(reason) => CallState::Gated {
+            ready,
+            request: None,
+            reason,
+        },
+        Verdict::Deny(reason) => settled(ToolOutcome::Denied, Some(rejection(reason.as_deref()))),
+        Verdict::Panicked => settled(ToolOutcome::Error(ToolErrorClass::Panicked), None),
     }
 }
 
 /// The calls of a reply whose calls do not run, each with its outcome.
-pub(super) fn all_skipped(
+fn all_skipped(
     calls: &[ToolCall],
-    facts: RoundFacts,
+    facts: RoundFacts<'_>,
     reason: SkipReason,
     end: Option<FinishReason>,
 ) -> BatchPlan {
     let calls = numbered(calls, facts.round)
-        .map(|(occurrence, call)| PlannedCall {
+        .map(|(occurrence, call)| BatchCall {
             occurrence,
             call: call.clone(),
-            action: Action::Settle(SettledCall::skipped(occurrence, call, reason)),
+            state: CallState::Settled(SettledCall::skipped(occurrence, call, reason)),
         })
         .collect();
-    BatchPlan { calls, end }
+    BatchPlan {
+        batch: OpenBatch::new(facts.run_id.clone(), facts.round, calls),
+        end,
+    }
 }
 
 /// The outcome of calls that stand whole in a reply which did not end well.
@@ -196,11 +205,6 @@ fn numbered(calls: &[ToolCall], round: u32) -> impl Iterator<Item = (Occurrence,
     (0..)
         .map(move |position| Occurrence::new(round, position))
         .zip(calls)
-}
-
-fn is_unknown(call: &PreparedCall) -> bool {
-    matches!(call, PreparedCall::Settled(settled)
-        if settled.result.outcome() == ToolOutcome::Error(ToolErrorClass::UnknownTool))
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ pub(super) fn request_options(
     options.tools = tools.declarations();
     options.tool_choice = choice.filter(|_| !options.tools.is_empty());
     options.tool_approval_responses.clear();
+    options.paused_run = None;
     options
 }
 
@@ -80,8 +81,8 @@ pub(super) async fn request(
     leg: &mut Leg,
     options: ChatClientRunOptions,
 ) -> Reply {
-    let round = leg.counters.rounds;
-    leg.counters.rounds += 1;
+    let round = leg.run.counters.rounds;
+    leg.run.counters.rounds += 1;
     leg.first_request = false;
     let before = leg.new_messages().len();
     let span = chat_span(inner, &options);

@@ -24,7 +24,7 @@ use super::digest::ResultDigest;
 use super::options::{ErrorPolicy, ExecutionMode, ExecutionOptions};
 use super::permits::ToolPermits;
 use super::prepare::{ReadyCall, SettledCall};
-use super::progress::Progress;
+use super::progress::{Piece, Progress};
 use super::render::{BodyOutcome, Rendered, StopCause, render};
 use super::stopping::cancelled;
 use crate::context::ToolContext;
@@ -76,7 +76,7 @@ impl BatchContext {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BatchEvent {
-    /// A body is about to be entered.
+    /// A body is being entered.
     Started {
         /// Which call.
         occurrence: Occurrence,
@@ -298,15 +298,21 @@ impl Batch {
     }
 
     fn show_progress(&mut self) {
-        while let Some((occurrence, content)) = self.progress.pop() {
+        while let Some((occurrence, piece)) = self.progress.pop() {
             // What a body says after its outcome (from a clone of its context) is not shown.
-            if self.running.contains_key(&occurrence) {
-                let event = BatchEvent::Progress {
+            let Some(body) = self.running.get(&occurrence) else {
+                continue;
+            };
+            self.events.push_back(match piece {
+                Piece::Entered => BatchEvent::Started {
+                    occurrence,
+                    call: body.ready.call.clone(),
+                },
+                Piece::Said(content) => BatchEvent::Progress {
                     occurrence,
                     content,
-                };
-                self.events.push_back(event);
-            }
+                },
+            });
         }
     }
 
@@ -386,6 +392,7 @@ impl Batch {
         let occurrence = ready.occurrence;
         let stop = self.stop.child();
         let progress = Arc::clone(&self.progress);
+        let entered = Arc::clone(&self.progress);
         let context = ToolContext::builder(ready.call.id(), ready.tool.name())
             .run_id(self.context.run_id.clone())
             .parent_run_id(self.context.parent_run_id.clone())
@@ -415,6 +422,7 @@ impl Batch {
                 deadline,
                 grace: self.options.grace,
             },
+            move || entered.entered(occurrence),
         );
         let task = async move {
             let end = body.await;
@@ -422,7 +430,6 @@ impl Batch {
             (occurrence, end)
         };
         let abort = self.bodies.spawn(task.instrument(span));
-        let call = ready.call.clone();
         let running = Running {
             abort,
             give_up_at: deadline
@@ -432,8 +439,6 @@ impl Batch {
             ready,
         };
         self.running.insert(occurrence, running);
-        self.events
-            .push_back(BatchEvent::Started { occurrence, call });
     }
 
     fn joined(&mut self, joined: Result<(Occurrence, BodyEnd), JoinError>) {
@@ -517,6 +522,7 @@ impl Batch {
 
     /// Gives up bodies that block their thread beyond deadline and grace.
     fn give_up(&mut self, now: Instant) {
+        self.show_progress();
         let late: Vec<Occurrence> = self
             .running
             .iter()

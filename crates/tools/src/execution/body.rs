@@ -54,10 +54,12 @@ pub(super) async fn run_body(
     arguments: ToolArguments,
     stop: Cancellation,
     limits: BodyLimits,
+    entered: impl FnOnce(),
 ) -> BodyEnd {
     if stop.is_cancelled() {
         return BodyEnd::NeverEntered;
     }
+    entered();
     let body = AssertUnwindSafe(async move {
         let output = tool.tool().call(context.clone(), arguments).await?;
         join(output, &context).await

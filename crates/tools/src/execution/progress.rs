@@ -13,8 +13,17 @@ const MAX_TEXT: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    pieces: Mutex<VecDeque<(Occurrence, Content)>>,
+    pieces: Mutex<VecDeque<(Occurrence, Piece)>>,
     changed: Notify,
+}
+
+/// What a running body says.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// It is being entered.
+    Entered,
+    /// Something for the consumer.
+    Said(Content),
 }
 
 impl Progress {
@@ -22,7 +31,8 @@ impl Progress {
     /// dropped, for the result holds what counts.
     pub(super) fn push(&self, occurrence: Occurrence, piece: Content) {
         let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some((of, Content::Text(last))), Content::Text(text)) = (pieces.back_mut(), &piece)
+        if let (Some((of, Piece::Said(Content::Text(last)))), Content::Text(text)) =
+            (pieces.back_mut(), &piece)
             && *of == occurrence
             && last.extra.is_empty()
             && text.extra.is_empty()
@@ -30,14 +40,23 @@ impl Progress {
         {
             last.text.push_str(&text.text);
         } else if pieces.len() < MAX_PIECES {
-            pieces.push_back((occurrence, piece));
+            pieces.push_back((occurrence, Piece::Said(piece)));
         }
         drop(pieces);
         self.changed.notify_one();
     }
 
+    /// Says that a body is being entered. Never dropped.
+    pub(super) fn entered(&self, occurrence: Occurrence) {
+        self.pieces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back((occurrence, Piece::Entered));
+        self.changed.notify_one();
+    }
+
     /// Takes the oldest unread piece.
-    pub(super) fn pop(&self) -> Option<(Occurrence, Content)> {
+    pub(super) fn pop(&self) -> Option<(Occurrence, Piece)> {
         self.pieces
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -54,7 +73,7 @@ impl Progress {
 mod tests {
     use raf_core::{Content, Occurrence};
 
-    use super::{MAX_PIECES, Progress};
+    use super::{MAX_PIECES, Piece, Progress};
 
     #[test]
     fn b5_unread_text_of_one_call_is_joined_and_the_buffer_is_bounded() {
@@ -64,7 +83,7 @@ mod tests {
             progress.push(call, Content::text(text));
         }
         let mut read = Vec::new();
-        while let Some((call, piece)) = progress.pop() {
+        while let Some((call, Piece::Said(piece))) = progress.pop() {
             read.push((call.position, piece.as_text().unwrap().to_owned()));
         }
         assert_eq!(read, [(0, "xy".into()), (1, "z".into()), (0, "w".into())]);
