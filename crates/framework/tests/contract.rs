@@ -29,6 +29,5 @@ decorator_contract!(
     |inner| FunctionInvokingChatClient::new(inner, ToolRegistry::new()),
     skip: {
         tool_calls_pass_unchanged => "it answers the calls itself: that is what it is for",
-        resume_data_is_not_lost => "it takes the answers, and cannot pause yet",
     }
 );

@@ -41,6 +41,10 @@ use super::policy::IApprovalPolicy;
 /// | `execution.detailed_errors` | off | or the model reads every error's full text |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent options, each with its setter"
+)]
 pub struct FunctionInvokingOptions {
     /// The most model requests of a run.
     pub max_rounds: u32,

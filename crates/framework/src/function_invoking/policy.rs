@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use raf_core::ApprovalRule;
-use raf_tools::{ReadyCall, ToolArguments};
+use raf_tools::{ReadyCall, ToolArguments, rejection};
 use serde_json::Value;
 
 /// Decides whether a call runs, is asked about, or is denied, before anybody is asked.
@@ -121,12 +121,12 @@ pub(super) fn judge(ready: &ReadyCall, gated: bool, facts: PolicyFacts<'_>) -> V
     }
 }
 
-/// Whether a policy takes back what a person has approved.
-pub(super) fn tightens(ready: &ReadyCall, facts: PolicyFacts<'_>) -> Option<Option<String>> {
+/// What the model reads if a policy takes back what a person has approved.
+pub(super) fn tightens(ready: &ReadyCall, facts: PolicyFacts<'_>) -> Option<String> {
     match decide(ready, true, facts) {
-        Ok(PolicyDecision::Deny { reason }) => Some(reason),
+        Ok(PolicyDecision::Deny { reason }) => Some(rejection(reason.as_deref())),
         Ok(_) => None,
-        Err(()) => Some(Some("the policy failed".to_owned())),
+        Err(()) => Some(rejection(Some("the policy failed"))),
     }
 }
 

@@ -6,7 +6,7 @@ use raf_core::{
     Error, ErrorKind, MessageRole, RefusalReason, Result, RunId, RunRecord, Settlement,
     ToolApprovalResponse, ToolCall, ToolResult, canonical_json,
 };
-use raf_tools::{Applied, CallState, OpenBatch, SettledCall, ToolSet, rejection};
+use raf_tools::{Applied, CallState, OpenBatch, SettledCall, ToolSet};
 use serde_json::Value;
 
 use super::leg::Leg;
@@ -342,10 +342,9 @@ impl Step {
         let Some(CallState::Ready(ready)) = call.map(|call| call.state.clone()) else {
             return;
         };
-        if let Some(reason) = policy::tightens(&ready, facts) {
-            let text = Some(rejection(reason.as_deref()));
+        if let Some(text) = policy::tightens(&ready, facts) {
             let outcome = raf_core::ToolOutcome::Denied;
-            let settled = SettledCall::new(occurrence, &ready.call, outcome, text);
+            let settled = SettledCall::new(occurrence, &ready.call, outcome, Some(text));
             batch.set(occurrence, CallState::Settled(settled));
             return;
         }
