@@ -1,0 +1,127 @@
+//! An agent that streams text, calls two tools in parallel and answers.
+//!
+//! - `cargo run --example quickstart` needs no key: a scripted endpoint answers, over real HTTP.
+//! - With `OPENAI_API_KEY` and `OPENAI_MODEL` it talks to OpenAI; with `OPENAI_BASE_URL` to any
+//!   compatible endpoint, for example `http://localhost:11434/v1`.
+//! - With `RUST_LOG=raf_framework=debug` it shows what the layers log.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "the program talks to a person at a terminal"
+)]
+
+use std::error::Error;
+use std::io::Write;
+use std::time::Duration;
+
+use futures::StreamExt;
+use raf_core::{
+    AgentResponseUpdate, ChatClientBuilder, ChatClientRunOptions, ChatMessage, IChatClient,
+};
+use raf_framework::ChatClientBuilderExt;
+use raf_testing::{Reply, ScriptedRequest};
+use raf_tools::{ToolRegistry, tool_fn};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tracing_subscriber::EnvFilter;
+
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    /// The name of a city.
+    city: String,
+}
+
+async fn weather(place: Place) -> String {
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    format!("18 °C and sunny in {}", place.city)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Journey {
+    /// The city to start from.
+    from: String,
+    /// The city to go to.
+    to: String,
+}
+
+async fn next_train(journey: Journey) -> String {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    format!("{} to {}: 10:02, platform 7", journey.from, journey.to)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // In a program of your own: `raf_openai::OpenAiChatClient::from_env()?`.
+    let provider = raf_examples::provider(script())?;
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
+
+    let tools = ToolRegistry::builder()
+        .with_tool(tool_fn("weather", "Says what the weather is now.", weather))
+        .with_tool(tool_fn("next_train", "Finds the next train.", next_train))
+        .build()?;
+    let client = ChatClientBuilder::new(provider)
+        .logging()
+        .function_invoking(tools)
+        .build()?;
+
+    let question = "What is the weather in Bern, and when is the next train there from Zurich?";
+    println!("\n> {question}\n");
+    let conversation = [ChatMessage::user(question)];
+    let mut updates = client
+        .run(&conversation, ChatClientRunOptions::new())
+        .await?;
+    while let Some(update) = updates.next().await {
+        show(&update?)?;
+    }
+    Ok(())
+}
+
+/// Shows an update at the moment at which it comes.
+fn show(update: &AgentResponseUpdate) -> std::io::Result<()> {
+    match update {
+        AgentResponseUpdate::TextDelta { text } => print!("{text}"),
+        AgentResponseUpdate::MessageEnd { .. } => println!(),
+        AgentResponseUpdate::ToolStarted { call, .. } => println!("  {} runs …", call.name),
+        AgentResponseUpdate::ToolCallEnd { call, .. } => {
+            print!("\n  calls {} with {}", call.name(), call.arguments());
+        }
+        AgentResponseUpdate::ToolCalled { result, .. } => {
+            println!("  {} returned: {}", result.name(), result.text());
+        }
+        AgentResponseUpdate::Finish { finish } => println!(
+            "\nEnded with {:?} after {} model requests: {} tokens in, {} out.",
+            finish.reason,
+            finish.rounds.len(),
+            finish.usage.input_tokens.unwrap_or(0),
+            finish.usage.output_tokens.unwrap_or(0),
+        ),
+        _ => {}
+    }
+    std::io::stdout().flush()
+}
+
+/// What the scripted endpoint says where there is no model: it calls both tools in one reply, then
+/// answers with what they returned.
+fn script() -> [Reply; 2] {
+    let calls = raf_examples::say("Let me look up both.")
+        .call("call_1", "weather", r#"{"city": "Bern"}"#)
+        .call(
+            "call_2",
+            "next_train",
+            r#"{"from": "Zurich", "to": "Bern"}"#,
+        )
+        .usage(168, 41);
+    let answer = |request: &ScriptedRequest| {
+        let results = request.messages.iter().flat_map(ChatMessage::tool_results);
+        let results: Vec<String> = results.map(raf_core::ToolResult::text).collect();
+        raf_examples::say(&format!(
+            "Here is what I found. The weather: {}. The train: {}.",
+            results[0], results[1]
+        ))
+        .usage(243, 37)
+    };
+    [calls, Reply::from_fn(answer)]
+}
