@@ -39,3 +39,9 @@ pub use schemars;
 pub use source::{IToolSource, ToolOptionsExt};
 pub use tool::{ITool, ToolArguments, ToolDeadline, ToolLimits};
 pub use toolset::{ToolEntry, ToolEntryKind, ToolSet, ToolSetBuilder};
+
+/// What `raf_macros` expands to. No part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use {schemars, serde};
+}
