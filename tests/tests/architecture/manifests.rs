@@ -216,6 +216,14 @@ fn members_share_version_edition_lints_and_dependencies() {
     );
 }
 
+/// Whether a text names a crate, as a path's beginning or in a `use`.
+fn names_crate(text: &str, name: &str) -> bool {
+    words(text, name).into_iter().any(|at| {
+        let begins_a_path = text[at + name.len()..].starts_with("::");
+        begins_a_path || text[..at].ends_with("use ")
+    })
+}
+
 #[test]
 fn every_dependency_is_used() {
     let files = rust_files();
@@ -234,16 +242,13 @@ fn every_dependency_is_used() {
                 .filter(|file| file.path.starts_with(folder))
                 // Only tests use a dev-dependency; documentation's examples are tests.
                 .filter(|file| kind == "dev" || !file.is_test() || folder == "tests/")
-                .any(|file| {
-                    let named = match kind {
-                        "dev" => words(&file.text, &word),
-                        _ => words(&code(&file.text), &word),
-                    };
-                    !named.is_empty()
+                .any(|file| match kind {
+                    "dev" => names_crate(&file.text, &word),
+                    _ => names_crate(&code(&file.text), &word),
                 });
             let front_page = kind == "dev"
                 && std::fs::read_to_string(root().join(folder).join("README.md"))
-                    .is_ok_and(|page| !words(&page, &word).is_empty());
+                    .is_ok_and(|page| names_crate(&page, &word));
             if !used && !front_page {
                 findings.push(format!("{name}: nothing names {dependency}"));
             }
