@@ -16,6 +16,7 @@ fn reply(status: u16, body: &str) -> Reply {
         status,
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
         reads: vec![body.as_bytes().to_vec()],
+        cut: None,
         end: End::Eof,
     }
 }

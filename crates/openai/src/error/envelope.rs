@@ -18,7 +18,7 @@ pub(crate) struct WireError {
 }
 
 /// How deep an error may be wrapped in others.
-const DEPTH: usize = 4;
+const DEPTH: usize = 8;
 
 /// The error of a reply that says it went well by its HTTP status, if it holds one.
 ///

@@ -98,7 +98,10 @@ impl Reporter {
             said => format!("{} says: {said}", self.0.endpoint),
         };
         if let Some(advice) = self.advice(kind) {
-            message.push_str(". ");
+            if !message.ends_with(['.', '!', '?']) {
+                message.push('.');
+            }
+            message.push(' ');
             message.push_str(&advice);
         }
         let mut error = Error::new(kind, message);

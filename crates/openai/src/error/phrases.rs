@@ -47,11 +47,6 @@ const SIGNS: &[(Sign, ErrorKind, &str)] = &[
         "llama.cpp server, rig cassette error_matrix/context_overflow_streaming",
     ),
     (
-        Code("string_above_max_length"),
-        ErrorKind::ContextLength,
-        "OpenAI error codes",
-    ),
-    (
         Code("insufficient_quota"),
         ErrorKind::Quota,
         "OpenAI langchain-ai/langchainjs#1929",

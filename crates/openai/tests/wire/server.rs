@@ -23,6 +23,8 @@ pub(crate) struct Reply {
     pub(crate) headers: Vec<(String, String)>,
     /// Each is one chunk of the body, and so one read of the client.
     pub(crate) reads: Vec<Vec<u8>>,
+    /// Joins the reads and cuts them anew into this many bytes.
+    pub(crate) cut: Option<usize>,
     pub(crate) end: End,
 }
 
@@ -52,15 +54,16 @@ async fn answer(socket: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
         bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
     }
     bytes.extend_from_slice(b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n");
-    for read in &reply.reads {
-        if !read.is_empty() {
-            bytes.extend_from_slice(format!("{:x}\r\n", read.len()).as_bytes());
-            bytes.extend_from_slice(read);
+    let joined = reply.cut.map(|_| vec![reply.reads.concat()]);
+    for read in joined.as_ref().unwrap_or(&reply.reads) {
+        for chunk in read.chunks(reply.cut.unwrap_or(usize::MAX)) {
+            bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+            bytes.extend_from_slice(chunk);
             bytes.extend_from_slice(b"\r\n");
-        }
-        if bytes.len() > 64 * 1024 {
-            socket.write_all(&bytes).await?;
-            bytes.clear();
+            if bytes.len() > 64 * 1024 {
+                socket.write_all(&bytes).await?;
+                bytes.clear();
+            }
         }
     }
     if reply.end == End::Eof {
