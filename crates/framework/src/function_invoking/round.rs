@@ -88,12 +88,16 @@ pub(super) async fn request(
     let span = chat_span(inner, &options);
     let mut forward = Forward::default();
     let end = forward.run(inner, leg, options, &span).await;
-    match &end {
-        ReplyEnd::Whole { .. } => leg.close_message(MessageStatus::Complete).await,
-        ReplyEnd::Failed(_) | ReplyEnd::Stopped(_) => {
-            leg.close_message(MessageStatus::Incomplete).await;
+    let status = match &end {
+        ReplyEnd::Whole {
+            reason: FinishReason::Length | FinishReason::ContentFilter,
+            ..
         }
-    }
+        | ReplyEnd::Failed(_)
+        | ReplyEnd::Stopped(_) => MessageStatus::Incomplete,
+        ReplyEnd::Whole { .. } => MessageStatus::Complete,
+    };
+    leg.close_message(status).await;
     let usage = match &end {
         ReplyEnd::Whole { usage, .. } => usage.clone(),
         _ => forward.usage(),
