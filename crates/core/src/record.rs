@@ -179,6 +179,9 @@ pub struct CallRecord {
     pub position: u32,
     /// The call as the model made it.
     pub call: ToolCall,
+    /// The tool, where its name is not the one that the model used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// The arguments that run: parsed, rewritten, validated.
     #[serde(default)]
     pub arguments: Value,
@@ -195,10 +198,23 @@ impl CallRecord {
         Self {
             position,
             call,
+            tool: None,
             arguments,
             attempts: 0,
             status,
         }
+    }
+
+    /// The tool's canonical name.
+    pub fn tool_name(&self) -> &str {
+        self.tool.as_deref().unwrap_or_else(|| self.call.name())
+    }
+
+    /// Sets the tool, if its name is not the one that the model used.
+    pub fn with_tool(mut self, tool: Option<&str>) -> Self {
+        let other = tool.filter(|tool| *tool != self.call.name());
+        self.tool = other.map(str::to_owned);
+        self
     }
 
     /// Sets how often its body was entered.

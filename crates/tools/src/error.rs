@@ -19,6 +19,10 @@ pub enum ToolErrorKind {
     Timeout,
     /// The run must not go on: siblings are cancelled, the leg ends as terminated.
     Fatal,
+    /// No tool of this name: what a call of an unknown tool fails with inside its middleware.
+    UnknownTool,
+    /// The run is to end: said by a middleware.
+    Terminate,
     /// The tool gave up because it was cancelled.
     Cancelled,
     /// Not a failure: the call waits for the outside, and is entered again with the answer.
@@ -87,6 +91,17 @@ impl ToolError {
     /// The run must not go on. The text goes to the log only.
     pub fn fatal(message: impl Into<String>) -> Self {
         Self::new(ToolErrorKind::Fatal, message, false)
+    }
+
+    /// No tool of this name; the model reads the text.
+    pub fn unknown_tool(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::UnknownTool, message, true)
+    }
+
+    /// The run is to end: siblings are cancelled, the leg ends as terminated by a middleware. The
+    /// model, should it be asked again later, reads the text.
+    pub fn terminate(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::Terminate, message, true)
     }
 
     /// The tool gave up because it was cancelled.
@@ -165,6 +180,8 @@ impl fmt::Display for ToolError {
             ToolErrorKind::PermissionDenied => "permission denied",
             ToolErrorKind::Timeout => "timeout",
             ToolErrorKind::Fatal => "fatal",
+            ToolErrorKind::UnknownTool => "unknown tool",
+            ToolErrorKind::Terminate => "terminated",
             ToolErrorKind::Cancelled => return f.write_str("cancelled"),
             ToolErrorKind::Interrupted => return f.write_str("waits for the outside"),
         };

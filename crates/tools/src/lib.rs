@@ -2,10 +2,13 @@
 
 mod approval;
 mod arguments;
+mod callbacks;
 mod context;
 mod error;
 mod execution;
 mod function;
+mod handlers;
+mod middleware;
 pub mod name;
 mod namespace;
 mod output;
@@ -18,18 +21,21 @@ mod toolset;
 
 pub use approval::ApprovalRequiredTool;
 pub use arguments::{InvalidArguments, check_arguments, prepare_arguments};
+pub use callbacks::{CallbackCall, IToolCallback};
 pub use context::{Resumption, ToolContext, ToolContextBuilder};
 pub use error::{Interrupt, ToolError, ToolErrorKind};
 pub use execution::{
     Applied, Batch, BatchCall, BatchContext, BatchEvent, CallState, DoneCall, ErrorPolicy,
     ExecuteOptions, Execution, ExecutionMode, ExecutionOptions, ExecutionUpdate, FinishedCall,
-    HoldPolicy, OpenBatch, PreparedCall, QueuedCall, ReadyCall, ResultDigest, SettledCall,
-    ToolExecutor, UnknownToolPolicy, address_of, cancelled, rejection,
+    HoldPolicy, OpenBatch, Preparation, PreparedCall, QueuedCall, ReadyCall, ResultDigest,
+    SettledCall, ToolExecutor, UnknownToolPolicy, address_of, cancelled, rejection,
 };
 pub use function::{
     FunctionTool, IntoToolOutput, IntoToolValue, Json, ToolParams, dynamic_tool, parameters_schema,
     tool_fn, tool_fn_with_context,
 };
+pub use handlers::{IArgumentHandler, IResultRenderer, ToolAliases};
+pub use middleware::{IToolMiddleware, Next, PreparingCall, ToolInvocation};
 pub use namespace::NamespacedTools;
 pub use output::ToolOutput;
 pub use registered::RegisteredTool;

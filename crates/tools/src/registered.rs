@@ -47,6 +47,12 @@ impl RegisteredTool {
         }))
     }
 
+    /// A tool of any name, whose arguments are any object.
+    pub(crate) fn unchecked(tool: Arc<dyn ITool>) -> Self {
+        let schema = CompiledSchema::any_object();
+        Self(Arc::new(Inner { tool, schema }))
+    }
+
     /// The tool.
     pub fn tool(&self) -> &Arc<dyn ITool> {
         &self.0.tool

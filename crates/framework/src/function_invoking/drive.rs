@@ -162,7 +162,7 @@ async fn rounds(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<Le
         }
 
         // Run the tools.
-        let plan = plan_batch(leg, &tools, options, &calls, round, wrap_up).await?;
+        let plan = plan_batch(client, leg, &tools, &calls, round, wrap_up).await?;
         match execute(client.executor(), options, leg, plan, false).await? {
             BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
             BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),
@@ -208,13 +208,14 @@ async fn reply_kind(
 }
 
 async fn plan_batch(
+    client: &FunctionInvokingChatClient,
     leg: &mut Leg,
     tools: &ToolSet,
-    options: &FunctionInvokingOptions,
     calls: &[ToolCall],
     round: u32,
     wrap_up: bool,
 ) -> Result<BatchPlan> {
+    let options = client.options();
     let rules = leg
         .store
         .remembered(&resume::scope(leg, &leg.run.id))
@@ -233,7 +234,10 @@ async fn plan_batch(
         out_of_time: is_out_of_time(leg, options),
     };
     let mut counters = leg.run.counters.clone();
-    let plan = plan::plan(calls, facts, tools, options, policy, &mut counters);
+    let preparation = client
+        .executor()
+        .preparation(tools, &leg.run.id, &leg.options.extensions);
+    let plan = plan::plan(calls, facts, preparation, options, policy, &mut counters);
     leg.run.counters = counters;
     Ok(plan)
 }

@@ -5,9 +5,7 @@ use raf_core::{
     BudgetLimit, Content, FinishReason, Occurrence, RunId, SkipReason, TerminationCause, ToolCall,
     ToolErrorClass, ToolOutcome, Usage,
 };
-use raf_tools::{
-    BatchCall, CallState, OpenBatch, SettledCall, ToolSet, UnknownToolPolicy, rejection,
-};
+use raf_tools::{BatchCall, CallState, OpenBatch, Preparation, SettledCall, rejection};
 
 use super::counters::{CallBudget, Counters};
 use super::options::FunctionInvokingOptions;
@@ -89,7 +87,7 @@ pub(super) struct RoundFacts<'a> {
 pub(super) fn plan(
     calls: &[ToolCall],
     facts: RoundFacts<'_>,
-    tools: &ToolSet,
+    preparation: Preparation<'_>,
     options: &FunctionInvokingOptions,
     policy: PolicyFacts<'_>,
     counters: &mut Counters,
@@ -106,11 +104,11 @@ pub(super) fn plan(
             (
                 occurrence,
                 call,
-                tools.prepare(occurrence, call).into_state(),
+                preparation.prepare(occurrence, call).into_state(),
             )
         })
         .collect();
-    let stop_on_unknown = options.execution.unknown_tools == UnknownToolPolicy::Stop
+    let stop_on_unknown = options.execution.unknown_tools.stops()
         && prepared.iter().any(|(_, _, state)| state.is_unknown_tool());
     let mut end =
         stop_on_unknown.then_some(FinishReason::Terminated(TerminationCause::UnknownTool));

@@ -21,6 +21,7 @@ use tracing::Instrument;
 
 use super::body::{BodyEnd, BodyLimits, panic_message, run_body};
 use super::digest::ResultDigest;
+use super::invoke::Invocation;
 use super::options::{ErrorPolicy, ExecutionMode, ExecutionOptions};
 use super::permits::ToolPermits;
 use super::prepare::{ReadyCall, SettledCall};
@@ -165,6 +166,8 @@ struct Running {
     give_up_at: Option<Instant>,
     counts: bool,
     exclusive: bool,
+    /// Whether the body was entered, and not only its middleware.
+    entered: bool,
 }
 
 impl Batch {
@@ -300,9 +303,10 @@ impl Batch {
     fn show_progress(&mut self) {
         while let Some((occurrence, piece)) = self.progress.pop() {
             // What a body says after its outcome (from a clone of its context) is not shown.
-            let Some(body) = self.running.get(&occurrence) else {
+            let Some(body) = self.running.get_mut(&occurrence) else {
                 continue;
             };
+            body.entered |= matches!(piece, Piece::Entered);
             self.events.push_back(match piece {
                 Piece::Entered => BatchEvent::Started {
                     occurrence,
@@ -413,17 +417,11 @@ impl Batch {
             raf.run.id = self.context.run_id.as_str(),
             raf.tool.outcome = tracing::field::Empty,
         );
-        let body = run_body(
-            ready.tool.clone(),
-            context,
-            ready.arguments.clone(),
-            stop,
-            BodyLimits {
-                deadline,
-                grace: self.options.grace,
-            },
-            move || entered.entered(occurrence),
-        );
+        let invocation = Invocation::new(ready.clone(), &self.options, move || {
+            entered.entered(occurrence);
+        });
+        let grace = self.options.grace;
+        let body = run_body(invocation, context, stop, BodyLimits { deadline, grace });
         let task = async move {
             let end = body.await;
             drop(permit);
@@ -436,6 +434,7 @@ impl Batch {
                 .map(|deadline| Instant::now() + deadline + self.options.grace + BACKSTOP),
             counts: !limits.agent_backed,
             exclusive: limits.exclusive,
+            entered: false,
             ready,
         };
         self.running.insert(occurrence, running);
@@ -484,7 +483,7 @@ impl Batch {
             self.report(SettledCall::new(occurrence, &ready.call, outcome, None));
             return;
         }
-        match render(&body.ready, end, &self.options) {
+        match render(&body.ready, end, body.entered, &self.options) {
             BodyOutcome::Interrupted(interrupt) => {
                 let ready = body.ready;
                 let in_order = self.options.mode == ExecutionMode::Sequential || body.exclusive;
@@ -513,8 +512,8 @@ impl Batch {
             digest: rendered.digest,
             polling: ready.tool.tool().limits().polling,
         }));
-        if rendered.fatal {
-            self.terminate(TerminationCause::FatalError);
+        if let Some(cause) = rendered.termination {
+            self.terminate(cause);
         } else if failed && self.options.error_policy == ErrorPolicy::FailFast {
             self.terminate(TerminationCause::FailFast);
         }
@@ -540,7 +539,9 @@ impl Batch {
                 Some(_) => BodyEnd::Abandoned,
                 None => BodyEnd::TimedOut,
             };
-            if let BodyOutcome::Settled(rendered) = render(&body.ready, end, &self.options) {
+            if let BodyOutcome::Settled(rendered) =
+                render(&body.ready, end, body.entered, &self.options)
+            {
                 self.finish(&body.ready, rendered);
             }
         }

@@ -9,12 +9,11 @@ use futures::{FutureExt, StreamExt};
 use raf_core::{Cancellation, Content};
 use serde_json::Value;
 
+use super::invoke::Invocation;
 use super::stopping::cancelled;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::output::ToolOutput;
-use crate::registered::RegisteredTool;
-use crate::tool::ToolArguments;
 
 /// How a body ended.
 #[derive(Debug)]
@@ -47,21 +46,19 @@ pub(super) struct BodyLimits {
     pub(super) grace: Duration,
 }
 
-/// Runs a body to its end. `stop` is the call's own signal, which the context shows the body.
+/// Runs a call to its end: through its middleware to its body. `stop` is the call's own signal, which
+/// the context shows the body.
 pub(super) async fn run_body(
-    tool: RegisteredTool,
+    invocation: Invocation,
     context: ToolContext,
-    arguments: ToolArguments,
     stop: Cancellation,
     limits: BodyLimits,
-    entered: impl FnOnce(),
 ) -> BodyEnd {
     if stop.is_cancelled() {
         return BodyEnd::NeverEntered;
     }
-    entered();
     let body = AssertUnwindSafe(async move {
-        let output = tool.tool().call(context.clone(), arguments).await?;
+        let output = invocation.run(context.clone()).await?;
         join(output, &context).await
     })
     .catch_unwind();

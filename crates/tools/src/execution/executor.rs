@@ -12,9 +12,9 @@ use raf_core::{
 
 use super::batch::{Batch, BatchContext, BatchEvent, QueuedCall};
 use super::open_batch::{Applied, BatchCall, CallState, HoldPolicy, OpenBatch};
-use super::options::{ExecutionOptions, UnknownToolPolicy};
+use super::options::ExecutionOptions;
 use super::permits::ToolPermits;
-use super::prepare::SettledCall;
+use super::prepare::{Preparation, SettledCall};
 use crate::registered::RegisteredTool;
 use crate::registry::ToolRegistry;
 use crate::toolset::ToolSet;
@@ -193,7 +193,7 @@ impl ToolExecutor {
         }
         let run_id = options.run_id.clone().unwrap_or_else(RunId::random);
         let tools = self.visible(&options)?;
-        let (batch, termination) = self.prepare(run_id.clone(), options.round, &calls, &tools);
+        let (batch, termination) = self.prepare(run_id.clone(), &options, &calls, &tools);
         let record = RunRecord::new(run_id);
         Ok(self.run(batch, record, Vec::new(), termination, options))
     }
@@ -271,20 +271,22 @@ impl ToolExecutor {
     fn prepare(
         &self,
         run_id: RunId,
-        round: u32,
+        options: &ExecuteOptions,
         calls: &[ToolCall],
         tools: &ToolSet,
     ) -> (OpenBatch, Option<TerminationCause>) {
+        let round = options.round;
+        let preparation = self.preparation(tools, &run_id, &options.extensions);
         let mut states: Vec<BatchCall> = (0..)
             .map(|position| Occurrence::new(round, position))
             .zip(calls)
             .map(|(occurrence, call)| BatchCall {
                 occurrence,
                 call: call.clone(),
-                state: tools.prepare(occurrence, call).into_state(),
+                state: preparation.prepare(occurrence, call).into_state(),
             })
             .collect();
-        let stops = self.options.unknown_tools == UnknownToolPolicy::Stop
+        let stops = self.options.unknown_tools.stops()
             && states.iter().any(|call| call.state.is_unknown_tool());
         if stops {
             for call in states
@@ -359,6 +361,21 @@ impl ToolExecutor {
         updates
             .filter_map(|update| std::future::ready(update.ok()))
             .boxed()
+    }
+
+    /// What prepares the calls of a reply.
+    pub fn preparation<'a>(
+        &'a self,
+        tools: &'a ToolSet,
+        run_id: &'a RunId,
+        extensions: &'a raf_core::Extensions,
+    ) -> Preparation<'a> {
+        Preparation {
+            tools,
+            options: &self.options,
+            run_id,
+            extensions,
+        }
     }
 
     /// A batch over calls that were prepared.

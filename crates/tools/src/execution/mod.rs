@@ -4,6 +4,7 @@ mod batch;
 mod body;
 mod digest;
 mod executor;
+mod invoke;
 mod open_batch;
 mod options;
 mod permits;
@@ -15,9 +16,10 @@ mod stopping;
 pub use batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
 pub use digest::ResultDigest;
 pub use executor::{ExecuteOptions, Execution, ExecutionUpdate, ToolExecutor};
+pub(crate) use invoke::Terminal;
 pub use open_batch::{
     Applied, BatchCall, CallState, DoneCall, HoldPolicy, OpenBatch, address_of, rejection,
 };
 pub use options::{ErrorPolicy, ExecutionMode, ExecutionOptions, UnknownToolPolicy};
-pub use prepare::{PreparedCall, ReadyCall, SettledCall};
+pub use prepare::{Preparation, PreparedCall, ReadyCall, SettledCall};
 pub use stopping::cancelled;

@@ -409,6 +409,7 @@ impl OpenBatch {
                     status,
                 )
                 .with_attempts(attempts)
+                .with_tool(call.state.tool_name())
             })
             .collect()
     }
@@ -520,6 +521,16 @@ impl CallState {
             if settled.result.outcome() == ToolOutcome::Error(ToolErrorClass::UnknownTool))
     }
 
+    /// The canonical name of the call's tool, where it is known.
+    fn tool_name(&self) -> Option<&str> {
+        match self {
+            Self::Ready(ready) | Self::Gated { ready, .. } | Self::Interrupted { ready, .. } => {
+                Some(ready.tool.name())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the call waits for a decision of the outside.
     pub fn is_undecided(&self) -> bool {
         matches!(self, Self::Gated { .. } | Self::Interrupted { .. })
@@ -535,13 +546,21 @@ fn object(ready: &ReadyCall) -> Value {
     Value::Object(ready.arguments.clone())
 }
 
+/// Whether the recorded arguments are others than those that the model wrote.
+fn is_rewritten(record: &CallRecord) -> bool {
+    match (record.call.parsed_arguments(), &record.arguments) {
+        (Ok(written), Value::Object(recorded)) => written != recorded,
+        _ => false,
+    }
+}
+
 fn is_polling(record: &CallRecord, tools: &ToolSet) -> bool {
-    let tool = tools.get(record.call.name()).and_then(ToolEntry::body);
+    let tool = tools.get(record.tool_name()).and_then(ToolEntry::body);
     tool.is_some_and(|tool| tool.tool().limits().polling)
 }
 
 fn ready(record: &CallRecord, occurrence: Occurrence, tools: &ToolSet) -> Result<ReadyCall> {
-    let name = record.call.name();
+    let name = record.tool_name();
     let Some(tool) = tools.get(name).and_then(ToolEntry::body) else {
         return Err(Error::configuration(format!(
             "the tool '{name}' of a pending call cannot be found: give the tools of the paused run \
@@ -556,7 +575,10 @@ fn ready(record: &CallRecord, occurrence: Occurrence, tools: &ToolSet) -> Result
         arguments: record.arguments.as_object().cloned().unwrap_or_default(),
         attempt: record.attempts + 1,
         resumption: None,
+        approved: false,
         edited: false,
+        rewritten: is_rewritten(record),
+        unknown: None,
     })
 }
 
@@ -569,7 +591,9 @@ fn decide(
         ApprovalDecision::Approve => {
             let recorded = Value::Object(ready.arguments.clone());
             if ready.tool.schema().faults(&recorded).is_empty() {
-                return Ok(CallState::Ready(Box::new(ready.clone())));
+                let mut ready = ready.clone();
+                ready.approved = true;
+                return Ok(CallState::Ready(Box::new(ready)));
             }
             Ok(denied(
                 ready,
@@ -584,6 +608,7 @@ fn decide(
                 return Err(RefusalReason::Malformed);
             }
             let mut ready = ready.clone();
+            ready.approved = true;
             ready.edited = *edited != ready.arguments;
             ready.arguments.clone_from(edited);
             Ok(CallState::Ready(Box::new(ready)))

@@ -1,6 +1,12 @@
 //! Limits and policies of the execution engine.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::callbacks::IToolCallback;
+use crate::handlers::{IArgumentHandler, IResultRenderer, ToolAliases};
+use crate::middleware::IToolMiddleware;
+use crate::tool::ITool;
 
 /// Limits and policies of a [`ToolExecutor`](crate::ToolExecutor).
 ///
@@ -14,6 +20,7 @@ use std::time::Duration;
 /// | `error_policy` | errors go to the model |
 /// | `unknown_tools` | one error result each |
 /// | `detailed_errors` | off |
+/// | `middleware`, `callbacks`, `aliases`, handlers | none |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutionOptions {
@@ -35,6 +42,16 @@ pub struct ExecutionOptions {
     /// Whether the model reads the full text of every error. Off: it reads only what was written
     /// for it, else a generic text with a correlation id.
     pub detailed_errors: bool,
+    /// Code around every call: the first is outermost.
+    pub middleware: Vec<Arc<dyn IToolMiddleware>>,
+    /// Observers of bodies.
+    pub callbacks: Vec<Arc<dyn IToolCallback>>,
+    /// Other names of tools and arguments.
+    pub aliases: ToolAliases,
+    /// Rewrites arguments before they are validated: behind the aliases, before the middleware.
+    pub argument_handler: Option<Arc<dyn IArgumentHandler>>,
+    /// Renders what the model reads of a result.
+    pub result_renderer: Option<Arc<dyn IResultRenderer>>,
 }
 
 impl Default for ExecutionOptions {
@@ -48,6 +65,11 @@ impl Default for ExecutionOptions {
             error_policy: ErrorPolicy::ToModel,
             unknown_tools: UnknownToolPolicy::ToModel,
             detailed_errors: false,
+            middleware: Vec::new(),
+            callbacks: Vec::new(),
+            aliases: ToolAliases::new(),
+            argument_handler: None,
+            result_renderer: None,
         }
     }
 }
@@ -100,6 +122,36 @@ impl ExecutionOptions {
         self
     }
 
+    /// Adds code around every call, inside what was added before.
+    pub fn with_middleware(mut self, middleware: impl IToolMiddleware + 'static) -> Self {
+        self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Adds an observer of bodies.
+    pub fn with_callback(mut self, callback: impl IToolCallback + 'static) -> Self {
+        self.callbacks.push(Arc::new(callback));
+        self
+    }
+
+    /// Sets other names of tools and arguments.
+    pub fn with_aliases(mut self, aliases: ToolAliases) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Sets what rewrites arguments before they are validated.
+    pub fn with_argument_handler(mut self, handler: impl IArgumentHandler + 'static) -> Self {
+        self.argument_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Sets what renders what the model reads of a result.
+    pub fn with_result_renderer(mut self, renderer: impl IResultRenderer + 'static) -> Self {
+        self.result_renderer = Some(Arc::new(renderer));
+        self
+    }
+
     /// Sets whether the model reads the full text of every error.
     pub fn with_detailed_errors(mut self, detailed: bool) -> Self {
         self.detailed_errors = detailed;
@@ -128,7 +180,7 @@ pub enum ErrorPolicy {
 }
 
 /// What a call of an unknown tool means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum UnknownToolPolicy {
     /// The model reads which tools there are, siblings run.
@@ -136,4 +188,14 @@ pub enum UnknownToolPolicy {
     ToModel,
     /// Nothing of the batch runs, and it ends as terminated.
     Stop,
+    /// This tool is called instead, with the arguments as they are: its context says the name that the
+    /// model used. Middleware and callbacks see it like any tool.
+    Handle(Arc<dyn ITool>),
+}
+
+impl UnknownToolPolicy {
+    /// Whether nothing of a batch with an unknown tool runs.
+    pub const fn stops(&self) -> bool {
+        matches!(self, Self::Stop)
+    }
 }

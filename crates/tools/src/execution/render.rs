@@ -1,8 +1,10 @@
 //! From the end of a body to its result: outcome, what the model reads, what the log holds.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use raf_core::{
-    Content, SkipReason, ToolErrorClass, ToolOutcome, ToolResult, ToolResultBuilder, TrustLabel,
-    canonical_json, correlation_id,
+    Content, SkipReason, TerminationCause, ToolErrorClass, ToolOutcome, ToolResult,
+    ToolResultBuilder, TrustLabel, canonical_json, correlation_id,
 };
 use serde_json::Value;
 
@@ -19,8 +21,8 @@ pub(super) struct Rendered {
     pub(super) result: ToolResult,
     /// The value before it was rendered, for telling equal results apart from unequal ones.
     pub(super) digest: ResultDigest,
-    /// Whether the tool declared its error fatal.
-    pub(super) fatal: bool,
+    /// Why the run is to end, if it is.
+    pub(super) termination: Option<TerminationCause>,
 }
 
 /// What came of a body: a result, or an interrupt.
@@ -50,9 +52,14 @@ impl StopCause {
 }
 
 /// Renders the end of a body. Internal detail goes to the log under the correlation id.
-pub(super) fn render(ready: &ReadyCall, end: BodyEnd, options: &ExecutionOptions) -> BodyOutcome {
-    let mut outcome = outcome(ready, end, options);
-    if let (BodyOutcome::Settled(rendered), true) = (&mut outcome, ready.edited) {
+pub(super) fn render(
+    ready: &ReadyCall,
+    end: BodyEnd,
+    entered: bool,
+    options: &ExecutionOptions,
+) -> BodyOutcome {
+    let mut outcome = outcome(ready, end, entered, options);
+    if let (BodyOutcome::Settled(rendered), true) = (&mut outcome, ready.edited && entered) {
         let mut content = rendered.result.content().to_vec();
         content.push(Content::text(edited_note(ready)));
         rendered.result = rendered.result.to_builder().content(content).build();
@@ -60,20 +67,25 @@ pub(super) fn render(ready: &ReadyCall, end: BodyEnd, options: &ExecutionOptions
     outcome
 }
 
-fn outcome(ready: &ReadyCall, end: BodyEnd, options: &ExecutionOptions) -> BodyOutcome {
+fn outcome(
+    ready: &ReadyCall,
+    end: BodyEnd,
+    started: bool,
+    options: &ExecutionOptions,
+) -> BodyOutcome {
     let settled = |outcome, text: Option<String>| {
         let text = text.unwrap_or_else(|| outcome_text(outcome));
         BodyOutcome::Settled(Rendered {
             digest: ResultDigest::of(outcome, ""),
             result: framework_result(ready, outcome).text(text).build(),
-            fatal: false,
+            termination: None,
         })
     };
     match end {
         BodyEnd::Returned(Ok(value)) => BodyOutcome::Settled(render_value(ready, value, options)),
         BodyEnd::Returned(Err(error)) => match error.as_interrupt() {
             Some(interrupt) => BodyOutcome::Interrupted(interrupt.clone()),
-            None => BodyOutcome::Settled(render_error(ready, &error, options)),
+            None => BodyOutcome::Settled(render_error(ready, &error, started, options)),
         },
         BodyEnd::Panicked(message) => {
             let id = correlation_id();
@@ -92,15 +104,15 @@ fn outcome(ready: &ReadyCall, end: BodyEnd, options: &ExecutionOptions) -> BodyO
                     .text(text)
                     .correlation_id(id)
                     .build(),
-                fatal: false,
+                termination: None,
             })
         }
         BodyEnd::TimedOut => settled(
-            ToolOutcome::Error(ToolErrorClass::TimedOut { started: true }),
+            ToolOutcome::Error(ToolErrorClass::TimedOut { started }),
             None,
         ),
         BodyEnd::NeverEntered => settled(ToolOutcome::Cancelled { started: false }, None),
-        BodyEnd::Abandoned => settled(ToolOutcome::Cancelled { started: true }, None),
+        BodyEnd::Abandoned => settled(ToolOutcome::Cancelled { started }, None),
     }
 }
 
@@ -113,7 +125,7 @@ fn result(ready: &ReadyCall, outcome: ToolOutcome) -> ToolResultBuilder {
         .name(ready.call.name())
         .occurrence(ready.occurrence)
         .trust(ready.tool.tool().trust());
-    if ready.edited {
+    if ready.edited || ready.rewritten {
         builder.executed_arguments(Value::Object(ready.arguments.clone()))
     } else {
         builder
@@ -139,24 +151,31 @@ fn generic(
     }
 }
 
-fn render_error(ready: &ReadyCall, error: &ToolError, options: &ExecutionOptions) -> Rendered {
+fn render_error(
+    ready: &ReadyCall,
+    error: &ToolError,
+    started: bool,
+    options: &ExecutionOptions,
+) -> Rendered {
     let class = match error.kind() {
         ToolErrorKind::InvalidParameters => ToolErrorClass::InvalidArguments,
         ToolErrorKind::PermissionDenied => ToolErrorClass::PermissionDenied,
-        ToolErrorKind::Timeout => ToolErrorClass::TimedOut { started: true },
+        ToolErrorKind::Timeout => ToolErrorClass::TimedOut { started },
+        ToolErrorKind::UnknownTool => ToolErrorClass::UnknownTool,
         ToolErrorKind::Cancelled => {
-            let outcome = ToolOutcome::Cancelled { started: true };
+            let outcome = ToolOutcome::Cancelled { started };
             return Rendered {
                 digest: ResultDigest::of(outcome, ""),
                 result: framework_result(ready, outcome)
                     .text(outcome.default_text())
                     .build(),
-                fatal: false,
+                termination: None,
             };
         }
-        ToolErrorKind::ExecutionFailed | ToolErrorKind::Fatal | ToolErrorKind::Interrupted => {
-            ToolErrorClass::Failed
-        }
+        ToolErrorKind::ExecutionFailed
+        | ToolErrorKind::Fatal
+        | ToolErrorKind::Terminate
+        | ToolErrorKind::Interrupted => ToolErrorClass::Failed,
     };
     let outcome = ToolOutcome::Error(class);
     let detail = error.detail();
@@ -193,7 +212,11 @@ fn render_error(ready: &ReadyCall, error: &ToolError, options: &ExecutionOptions
     Rendered {
         result: builder.build(),
         digest: ResultDigest::of(outcome, &detail),
-        fatal: error.kind() == ToolErrorKind::Fatal,
+        termination: match error.kind() {
+            ToolErrorKind::Fatal => Some(TerminationCause::FatalError),
+            ToolErrorKind::Terminate => Some(TerminationCause::Middleware),
+            _ => None,
+        },
     }
 }
 
@@ -231,7 +254,7 @@ fn render_value(ready: &ReadyCall, value: BodyValue, options: &ExecutionOptions)
     Rendered {
         result: capped(ready, result(ready, ToolOutcome::Ok), parts, options).build(),
         digest,
-        fatal: false,
+        termination: None,
     }
 }
 
@@ -251,6 +274,7 @@ fn capped(
     parts: Vec<Content>,
     options: &ExecutionOptions,
 ) -> ToolResultBuilder {
+    let parts = rendered_by_handler(ready, &builder, parts, options);
     let limits = ready.tool.tool().limits();
     let limit = limits.max_result_bytes.unwrap_or(options.max_result_bytes);
     let size: usize = parts
@@ -284,4 +308,27 @@ fn capped(
         "\n[cut: {kept} of {size} bytes are shown]"
     )));
     builder.content(cut).full_content(parts)
+}
+
+/// What the caller's renderer makes of a result; a panic in it, or nothing at all, leaves it as it is.
+fn rendered_by_handler(
+    ready: &ReadyCall,
+    builder: &ToolResultBuilder,
+    parts: Vec<Content>,
+    options: &ExecutionOptions,
+) -> Vec<Content> {
+    let Some(renderer) = &options.result_renderer else {
+        return parts;
+    };
+    let outcome = builder.clone().build().outcome();
+    let name = ready.tool.name();
+    let rendered = catch_unwind(AssertUnwindSafe(|| renderer.render(name, outcome, &parts)));
+    match rendered {
+        Ok(Some(content)) if content.iter().any(|part| !part.is_empty()) => content,
+        Ok(_) => parts,
+        Err(_) => {
+            tracing::error!(tool = name, "a result renderer panicked");
+            parts
+        }
+    }
 }
