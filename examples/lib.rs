@@ -55,3 +55,22 @@ pub fn say(text: &str) -> Reply {
 fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
+
+/// The README and the guides: their programs are compiled and run as tests of this crate.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../CONTRIBUTING.md")]
+    mod contributing {}
+    #[doc = include_str!("../docs/errors.md")]
+    mod errors {}
+    #[doc = include_str!("../docs/loop.md")]
+    mod the_loop {}
+    #[doc = include_str!("../docs/options.md")]
+    mod options {}
+    #[doc = include_str!("../docs/writing-a-layer.md")]
+    mod writing_a_layer {}
+    #[doc = include_str!("../docs/writing-a-provider.md")]
+    mod writing_a_provider {}
+}

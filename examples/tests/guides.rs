@@ -1,0 +1,63 @@
+//! The guides name every kind of error, every way in which a leg ends, and every option.
+
+use raf_core::ChatClientRunOptions;
+
+/// The names in the first column of the tables of a guide.
+fn rows(guide: &str) -> Vec<&str> {
+    let cells = guide.lines().filter(|line| line.starts_with("| `"));
+    cells
+        .filter_map(|line| line.split('|').nth(1))
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect()
+}
+
+/// The variants of an enum, read from its source: lines that begin with a capital letter.
+fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
+    let start = format!("pub enum {name} {{\n");
+    let (_, body) = source.split_once(&start).expect("the enum is there");
+    let (body, _) = body.split_once("\n}").expect("it ends");
+    body.lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(|letter: char| letter.is_ascii_uppercase()))
+        .map(|line| line.split(['(', ',', ' ']).next().unwrap_or(line))
+        .collect()
+}
+
+#[track_caller]
+fn check(guide: &str, names: &[&str]) {
+    assert!(names.len() > 5, "they are found: {names:?}");
+    let rows = rows(guide);
+    let missing: Vec<_> = names.iter().filter(|name| !rows.contains(name)).collect();
+    assert!(missing.is_empty(), "give each a row: {missing:?}");
+}
+
+#[test]
+fn errors_has_a_row_for_every_kind() {
+    let kinds = variants(include_str!("../../crates/core/src/error.rs"), "ErrorKind");
+    check(include_str!("../../docs/errors.md"), &kinds);
+}
+
+#[test]
+fn loop_has_a_row_for_every_end_of_a_leg_and_of_a_call() {
+    let guide = include_str!("../../docs/loop.md");
+    let reasons = variants(
+        include_str!("../../crates/core/src/finish.rs"),
+        "FinishReason",
+    );
+    check(guide, &reasons);
+    let results = include_str!("../../crates/core/src/content/tool_result.rs");
+    check(guide, &variants(results, "ToolOutcome"));
+}
+
+#[test]
+fn options_has_a_row_for_every_option() {
+    let shown = format!("{:#?}", ChatClientRunOptions::new());
+    let fields: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_once(':'))
+        .map(|(field, _)| field)
+        .collect();
+    check(include_str!("../../docs/options.md"), &fields);
+}
