@@ -8,6 +8,7 @@ mod error;
 mod execution;
 mod function;
 mod handlers;
+mod kinds;
 mod middleware;
 pub mod name;
 mod namespace;
@@ -35,6 +36,7 @@ pub use function::{
     tool_fn, tool_fn_with_context,
 };
 pub use handlers::{IArgumentHandler, IResultRenderer, ToolAliases};
+pub use kinds::{KindTool, KindToolBuilder, call_stream, call_whole};
 pub use middleware::{IToolMiddleware, Next, PreparingCall, ToolInvocation};
 pub use namespace::NamespacedTools;
 pub use output::ToolOutput;

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use raf_core::{Cancellation, Content};
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use super::invoke::Invocation;
 use super::stopping::cancelled;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::kinds::join;
 use crate::output::ToolOutput;
 
 /// How a body ended.
@@ -59,7 +60,7 @@ pub(super) async fn run_body(
     }
     let body = AssertUnwindSafe(async move {
         let output = invocation.run(context.clone()).await?;
-        join(output, &context).await
+        whole(output, &context).await
     })
     .catch_unwind();
     let mut body = Box::pin(body);
@@ -100,26 +101,14 @@ pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 /// The whole of an output: pieces of a stream are shown as progress and joined by kind.
-async fn join(output: ToolOutput, context: &ToolContext) -> Result<BodyValue, ToolError> {
-    let mut pieces = match output {
-        ToolOutput::Void => return Ok(BodyValue::Void),
-        ToolOutput::Text(text) => return Ok(BodyValue::Text(text)),
-        ToolOutput::Json(value) => return Ok(BodyValue::Json(value)),
-        ToolOutput::Parts(parts) => return Ok(BodyValue::Parts(parts)),
-        ToolOutput::Stream(pieces) => pieces,
-    };
-    let mut parts: Vec<Content> = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece?;
-        context.progress(piece.clone());
-        match (parts.last_mut(), piece) {
-            (Some(Content::Text(last)), Content::Text(text))
-                if last.extra.is_empty() && text.extra.is_empty() =>
-            {
-                last.text.push_str(&text.text);
-            }
-            (_, piece) => parts.push(piece),
+async fn whole(output: ToolOutput, context: &ToolContext) -> Result<BodyValue, ToolError> {
+    Ok(match output {
+        ToolOutput::Void => BodyValue::Void,
+        ToolOutput::Text(text) => BodyValue::Text(text),
+        ToolOutput::Json(value) => BodyValue::Json(value),
+        ToolOutput::Parts(parts) => BodyValue::Parts(parts),
+        ToolOutput::Stream(pieces) => {
+            BodyValue::Parts(join(pieces, |piece| context.progress(piece.clone())).await?)
         }
-    }
-    Ok(BodyValue::Parts(parts))
+    })
 }

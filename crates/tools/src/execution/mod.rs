@@ -1,5 +1,6 @@
 //! The execution engine: a batch of calls in, results out (contract D and H).
 
+mod alone;
 mod batch;
 mod body;
 mod digest;
@@ -13,9 +14,10 @@ mod progress;
 mod render;
 mod stopping;
 
+pub use alone::{ExecuteOptions, Execution, ExecutionUpdate};
 pub use batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
 pub use digest::ResultDigest;
-pub use executor::{ExecuteOptions, Execution, ExecutionUpdate, ToolExecutor};
+pub use executor::ToolExecutor;
 pub(crate) use invoke::Terminal;
 pub use open_batch::{
     Applied, BatchCall, CallState, DoneCall, HoldPolicy, OpenBatch, address_of, rejection,

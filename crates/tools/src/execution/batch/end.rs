@@ -1,0 +1,120 @@
+//! How bodies end: joined, given up, rendered, reported.
+
+use raf_core::{AbandonedCall, Occurrence, RunId, TerminationCause};
+use tokio::task::JoinError;
+use tokio::time::Instant;
+
+use super::{Batch, BatchEvent, FinishedCall, Held};
+use crate::execution::body::{BodyEnd, panic_message};
+use crate::execution::options::{ErrorPolicy, ExecutionMode};
+use crate::execution::prepare::{ReadyCall, SettledCall};
+use crate::execution::render::{BodyOutcome, Rendered, render};
+
+impl Batch {
+    pub(super) fn joined(&mut self, joined: Result<(Occurrence, BodyEnd), JoinError>) {
+        match joined {
+            Ok((occurrence, end)) => self.settle(occurrence, end),
+            // The wrapper catches panics of the body: what is left is a runtime that shuts down,
+            // the abort of a body that was given up, or a panic while the body was dropped.
+            Err(error) => {
+                let ended = self
+                    .running
+                    .iter()
+                    .find(|(_, body)| body.abort.id() == error.id())
+                    .map(|(occurrence, _)| *occurrence);
+                let end = match error.try_into_panic() {
+                    Ok(payload) => BodyEnd::Panicked(panic_message(&*payload)),
+                    Err(_) => BodyEnd::Abandoned,
+                };
+                if let Some(occurrence) = ended {
+                    self.settle(occurrence, end);
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, occurrence: Occurrence, end: BodyEnd) {
+        // A body that was given up has its outcome.
+        if !self.running.contains_key(&occurrence) {
+            return;
+        }
+        self.show_progress();
+        let Some(body) = self.running.remove(&occurrence) else {
+            return;
+        };
+        if matches!(end, BodyEnd::Abandoned) {
+            self.abandoned.push(AbandonedCall {
+                occurrence,
+                call: body.ready.call.clone(),
+            });
+        }
+        if let (BodyEnd::NeverEntered, Some(cause)) = (&end, self.stop_cause) {
+            let ready = &body.ready;
+            let outcome = cause.not_started();
+            self.report(SettledCall::new(occurrence, &ready.call, outcome, None));
+            return;
+        }
+        match render(&body.ready, end, body.entered, &self.options) {
+            BodyOutcome::Interrupted(interrupt) => {
+                let ready = body.ready;
+                let in_order = self.options.mode == ExecutionMode::Sequential || body.exclusive;
+                self.held = if in_order || self.held == Held::All {
+                    Held::All
+                } else {
+                    Held::ExclusiveCalls
+                };
+                let request_id = RunId::random().to_string();
+                self.events.push_back(BatchEvent::Interrupted {
+                    ready,
+                    interrupt,
+                    request_id,
+                });
+            }
+            BodyOutcome::Settled(rendered) => self.finish(&body.ready, rendered),
+        }
+    }
+
+    fn finish(&mut self, ready: &ReadyCall, rendered: Rendered) {
+        let failed = rendered.result.outcome().is_error();
+        self.events.push_back(BatchEvent::Finished(FinishedCall {
+            occurrence: ready.occurrence,
+            call: ready.call.clone(),
+            result: rendered.result,
+            digest: rendered.digest,
+            polling: ready.tool.tool().limits().polling,
+        }));
+        if let Some(cause) = rendered.termination {
+            self.terminate(cause);
+        } else if failed && self.options.error_policy == ErrorPolicy::FailFast {
+            self.terminate(TerminationCause::FailFast);
+        }
+    }
+
+    /// Gives up bodies that block their thread beyond deadline and grace.
+    pub(super) fn give_up(&mut self, now: Instant) {
+        self.show_progress();
+        let late: Vec<Occurrence> = self
+            .running
+            .iter()
+            .filter(|(_, body)| body.give_up_at.is_some_and(|instant| instant <= now))
+            .map(|(occurrence, _)| *occurrence)
+            .collect();
+        for occurrence in late {
+            let Some(body) = self.running.remove(&occurrence) else {
+                continue;
+            };
+            body.abort.abort();
+            let call = body.ready.call.clone();
+            self.abandoned.push(AbandonedCall { occurrence, call });
+            let end = match self.stop_cause {
+                Some(_) => BodyEnd::Abandoned,
+                None => BodyEnd::TimedOut,
+            };
+            if let BodyOutcome::Settled(rendered) =
+                render(&body.ready, end, body.entered, &self.options)
+            {
+                self.finish(&body.ready, rendered);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a batch belongs to, what goes into it, what happens in it.
+
+use raf_core::{Cancellation, Content, Extensions, Occurrence, RunId, ToolCall, ToolResult};
+
+use crate::error::Interrupt;
+use crate::execution::digest::ResultDigest;
+use crate::execution::prepare::{ReadyCall, SettledCall};
+
+/// What a batch belongs to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BatchContext {
+    /// The run.
+    pub run_id: RunId,
+    /// The run that it is nested in.
+    pub parent_run_id: Option<RunId>,
+    /// What stops it.
+    pub cancellation: Cancellation,
+    /// Per-run things that tools may read.
+    pub extensions: Extensions,
+}
+
+impl BatchContext {
+    /// A batch of a run.
+    pub fn new(run_id: RunId, cancellation: Cancellation) -> Self {
+        Self {
+            run_id,
+            parent_run_id: None,
+            cancellation,
+            extensions: Extensions::new(),
+        }
+    }
+
+    /// Sets the per-run things that tools may read.
+    pub fn with_extensions(mut self, extensions: Extensions) -> Self {
+        self.extensions = extensions;
+        self
+    }
+
+    /// Sets the run that the run is nested in.
+    pub fn with_parent_run_id(mut self, parent: Option<RunId>) -> Self {
+        self.parent_run_id = parent;
+        self
+    }
+}
+
+/// What happens in a batch.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BatchEvent {
+    /// A body is being entered.
+    Started {
+        /// Which call.
+        occurrence: Occurrence,
+        /// As the model made it.
+        call: ToolCall,
+    },
+    /// A running body says something.
+    Progress {
+        /// Which call.
+        occurrence: Occurrence,
+        /// What it says.
+        content: Content,
+    },
+    /// A call has its outcome.
+    Finished(FinishedCall),
+    /// A body waits for the outside.
+    Interrupted {
+        /// The call, to be entered again with the answer.
+        ready: Box<ReadyCall>,
+        /// What it says, and what it wants to find again.
+        interrupt: Interrupt,
+        /// A random id by which an answer names it.
+        request_id: String,
+    },
+}
+
+/// A call that has its outcome.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FinishedCall {
+    /// Which call.
+    pub occurrence: Occurrence,
+    /// As the model made it.
+    pub call: ToolCall,
+    /// What became of it.
+    pub result: ToolResult,
+    /// The fingerprint of the result before it was rendered.
+    pub digest: ResultDigest,
+    /// Whether equal calls of this tool are a way to wait.
+    pub polling: bool,
+}
+
+/// One item of the queue.
+#[derive(Debug)]
+pub enum QueuedCall {
+    /// A body to run.
+    Ready(Box<ReadyCall>),
+    /// An outcome to report in its turn.
+    Settled(SettledCall),
+}
