@@ -1,7 +1,7 @@
 //! JSON Schema of arguments: compiled once, bounded, without network access.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use raf_core::{Error, Result, ToolDeclaration};
@@ -13,7 +13,7 @@ mod graph;
 mod keywords;
 mod walk;
 
-use graph::Graph;
+use graph::{Admission, Graph};
 pub(crate) use keywords::{Subschemas, subschemas_at};
 
 /// A compiled schema. A cheap handle.
@@ -21,8 +21,8 @@ pub(crate) use keywords::{Subschemas, subschemas_at};
 /// Schemas may come from strangers, so they are bounded before they are compiled: 256 kB of text, 64
 /// levels, 20,000 values, 64 regular expressions of 512 characters each. Expressions are matched in
 /// linear time, without look-around and back-references. `$ref` reaches only into the schema itself:
-/// nothing is ever fetched. Schemas that would take exponential time are refused, here or, where it
-/// depends on the arguments, when these are checked.
+/// nothing is ever fetched. Schemas that explode or lead back to themselves are refused; where the
+/// work depends on the arguments, these are refused if it is too much, or told less of.
 ///
 /// Drafts 4, 6, 7, 2019-09 and 2020-12 are told by `$schema`; without one, or with one that is not
 /// known, it is 2020-12. `format` is an annotation and not checked.
@@ -59,17 +59,33 @@ impl CompiledSchema {
         })
     }
 
+    /// The schema of any object: for tools that check their arguments themselves.
+    pub(crate) fn any_object() -> Self {
+        static ANY_OBJECT: LazyLock<CompiledSchema> = LazyLock::new(|| {
+            let declaration = ToolDeclaration::new("any", "");
+            CompiledSchema::compile(&declaration).expect("the default schema is one")
+        });
+        ANY_OBJECT.clone()
+    }
+
     /// What is wrong with arguments, at most [`CompiledSchema::MAX_FAULTS`]; nothing if they fit.
     ///
     /// Expectations are short and never repeat a value of the arguments; names of properties occur.
     pub fn faults(&self, arguments: &Value) -> Vec<ArgumentFault> {
-        if let Err(refusal) = self.0.graph.admit(arguments) {
-            return vec![ArgumentFault::new("", refusal)];
-        }
+        let admission = match self.0.graph.admit(arguments) {
+            Ok(admission) => admission,
+            Err(refusal) => return vec![ArgumentFault::new("", refusal)],
+        };
         if self.0.validator.is_valid(arguments) {
             return Vec::new();
         }
-        faults::collect(&self.0.validator, arguments, &self.0.declaration)
+        match admission {
+            Admission::Whole => faults::collect(&self.0.validator, arguments, &self.0.declaration),
+            Admission::Untold => vec![ArgumentFault::new(
+                "",
+                "do not fit the schema, and are nested too deep to say where",
+            )],
+        }
     }
 
     /// The most faults that are told at once.

@@ -56,7 +56,7 @@ fn gated() -> ApprovalRequiredTool {
 fn renamed() -> Arc<dyn ITool> {
     let registry = ToolRegistry::builder().with_tool(gated()).build();
     let renamed = registry.and_then(|registry| registry.namespaced("outside"));
-    let renamed = renamed.unwrap();
+    let renamed = renamed.expect("the name is good");
     assert!(
         renamed.tools()[0].tool().requires_approval(),
         "nothing loses its gate on the way"

@@ -1,3 +1,5 @@
+//! Functions that cannot be tools.
+
 use raf_macros::tool;
 
 /// Blocks.

@@ -1,3 +1,5 @@
+//! Settings that there are not.
+
 use raf_macros::tool;
 
 /// Is unknown.

@@ -3,7 +3,11 @@
 //! A small schema can ask for exponential work: `a` says that `b` holds twice, `b` says that `c`
 //! holds twice, and so on; or a recursive schema that goes the same way twice at each level. No time
 //! limit can stop a validator, so the work is foretold: on the schema alone where that is enough,
-//! and for recursive schemas on schema and value, each pair counted once.
+//! and for recursive schemas on schema and value.
+//!
+//! The validator decides whether a value fits with a memory of pairs of schema and value: that work
+//! is the number of pairs. When it tells what is wrong it has none: that work is the number of ways
+//! on which a pair is reached.
 
 use std::collections::HashMap;
 
@@ -17,11 +21,11 @@ const MAX_IN_PLACE_DEPTH: u64 = 48;
 /// How many times a schema without recursion may have a value looked at.
 const MAX_STATIC_WORK: u64 = 10_000;
 
-/// How many steps checking a value against a recursive schema may take.
-const MAX_WORK: u64 = 200_000;
-
-/// How many pairs of schema and value are looked at to foretell that.
+/// How many pairs of schema and value there may be.
 const MAX_PAIRS: usize = 200_000;
+
+/// How many steps telling what is wrong may take.
+const MAX_TOLD_WORK: u64 = 20_000;
 
 /// How deep arguments may be nested.
 const MAX_ARGUMENT_DEPTH: usize = 64;
@@ -87,28 +91,39 @@ impl Graph {
         })
     }
 
-    /// Whether arguments can be checked with bounded work.
+    /// Whether arguments can be checked with bounded work, and if so, whether it can be told what is
+    /// wrong with them.
     ///
     /// # Errors
     /// What to tell the model.
-    pub(super) fn admit(&self, arguments: &Value) -> Result<(), String> {
+    pub(super) fn admit(&self, arguments: &Value) -> Result<Admission, String> {
         if is_deeper_than(arguments, MAX_ARGUMENT_DEPTH) {
             return Err(format!(
                 "must not be nested deeper than {MAX_ARGUMENT_DEPTH} levels"
             ));
         }
         if !self.needs_forecast {
-            return Ok(());
+            return Ok(Admission::Whole);
         }
         let mut forecast = Forecast {
             nodes: &self.nodes,
             sizes: HashMap::new(),
         };
         match forecast.visit(0, arguments, 1) {
-            Some(size) if size.work <= MAX_WORK => Ok(()),
-            _ => Err("must be smaller or nested less deep: they cannot be checked".to_owned()),
+            Some(size) if size.work <= MAX_TOLD_WORK => Ok(Admission::Whole),
+            Some(_) => Ok(Admission::Untold),
+            None => Err("must be smaller or nested less deep: they cannot be checked".to_owned()),
         }
     }
+}
+
+/// What can be done with bounded work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Check, and tell what is wrong.
+    Whole,
+    /// Check only.
+    Untold,
 }
 
 /// How much work something is.

@@ -1,3 +1,5 @@
+//! Types that cannot be arguments or results.
+
 use raf_macros::tool;
 
 struct Opaque;
