@@ -11,7 +11,7 @@ use crate::repository::{cargo, packages, published, read, root, rust_files};
 /// The arrows: a crate, and the crates of ours that it may depend on. Lower never knows higher.
 const ARROWS: &[(&str, &[&str])] = &[
     ("raf-core", &[]),
-    ("raf-tools", &["raf-core"]),
+    ("raf-tools", &["raf-core", "raf-macros"]),
     ("raf-framework", &["raf-core", "raf-tools"]),
     // A provider knows declarations, never tools or layers.
     ("raf-openai", &["raf-core"]),

@@ -43,7 +43,9 @@ const PURE: &[&str] = &[
     "crates/framework/src/function_invoking/no_progress.rs",
     "crates/framework/src/function_invoking/plan.rs",
     "crates/tools/src/arguments.rs",
-    "crates/tools/src/execution/prepare.rs",
+    "crates/tools/src/execution/open_batch/answers.rs",
+    "crates/tools/src/execution/open_batch/mod.rs",
+    "crates/tools/src/execution/open_batch/records.rs",
     "crates/tools/src/toolset.rs",
 ];
 
