@@ -68,11 +68,16 @@ pub(crate) fn files() -> Vec<File> {
 
 /// The Rust files among them.
 pub(crate) fn rust_files() -> Vec<File> {
+    files_ending_in("rs")
+}
+
+/// The files among them whose names have this ending.
+pub(crate) fn files_ending_in(ending: &str) -> Vec<File> {
     let mut files = files();
     files.retain(|file| {
         Path::new(&file.path)
             .extension()
-            .is_some_and(|end| end == "rs")
+            .is_some_and(|end| end == ending)
     });
     files
 }
