@@ -12,10 +12,14 @@ pub(super) struct Calls {
     open: BTreeMap<u32, Option<ToolCall>>,
     /// The calls of each message that ended, and the round they turned out to be.
     batches: Vec<Batch>,
-    started: HashSet<Occurrence>,
-    settled: BTreeMap<Occurrence, usize>,
+    started: HashSet<Key>,
+    settled: BTreeMap<Key, usize>,
     asked: HashSet<String>,
 }
+
+/// An occurrence, and whether it was asked for in this leg: what an earlier leg left open is settled
+/// before this one asks for calls, and may be of an earlier run, whose occurrences are the same.
+type Key = (bool, Occurrence);
 
 struct Batch {
     calls: BTreeMap<u32, ToolCall>,
@@ -92,12 +96,28 @@ impl Calls {
         faults: &mut Vec<String>,
     ) {
         self.must_be_known(index, occurrence, id, faults);
-        if !self.started.insert(occurrence) {
+        let key = self.key(occurrence);
+        if !self.started.insert(key) {
             faults.push(format!("item {index}: {occurrence} is started twice"));
         }
-        if self.settled.contains_key(&occurrence) {
+        if self.settled.contains_key(&key) {
             faults.push(format!(
                 "item {index}: {occurrence} is started after its outcome"
+            ));
+        }
+    }
+
+    /// The body asked the outside and is over: with an answer it is started again.
+    pub(super) fn body_is_interrupted(
+        &mut self,
+        index: usize,
+        occurrence: Occurrence,
+        faults: &mut Vec<String>,
+    ) {
+        let key = self.key(occurrence);
+        if !self.started.remove(&key) || self.settled.contains_key(&key) {
+            faults.push(format!(
+                "item {index}: an interrupt of {occurrence}, whose body is not running"
             ));
         }
     }
@@ -108,7 +128,8 @@ impl Calls {
         occurrence: Occurrence,
         faults: &mut Vec<String>,
     ) {
-        if !self.started.contains(&occurrence) || self.settled.contains_key(&occurrence) {
+        let key = self.key(occurrence);
+        if !self.started.contains(&key) || self.settled.contains_key(&key) {
             faults.push(format!(
                 "item {index}: progress of {occurrence}, whose body is not running"
             ));
@@ -123,7 +144,8 @@ impl Calls {
         faults: &mut Vec<String>,
     ) {
         self.must_be_known(index, occurrence, result.call_id(), faults);
-        if let Some(first) = self.settled.insert(occurrence, index) {
+        let key = self.key(occurrence);
+        if let Some(first) = self.settled.insert(key, index) {
             faults.push(format!(
                 "item {index}: a second outcome of {occurrence}; the first is item {first}"
             ));
@@ -133,7 +155,7 @@ impl Calls {
                 "item {index}: the result of {occurrence} says that it is of another call"
             ));
         }
-        if self.started.contains(&occurrence) && says_not_entered(result.outcome()) {
+        if self.started.contains(&key) && says_not_entered(result.outcome()) {
             faults.push(format!(
                 "item {index}: {occurrence} was started, yet its outcome is {:?}",
                 result.outcome()
@@ -158,7 +180,7 @@ impl Calls {
             for (position, call) in &batch.calls {
                 let settled = batch.round.is_some_and(|round| {
                     let occurrence = Occurrence::new(round, *position);
-                    self.settled.contains_key(&occurrence)
+                    self.settled.contains_key(&(true, occurrence))
                 });
                 let waits = pending.iter().any(|waiting| {
                     waiting.occurrence.position == *position
@@ -181,14 +203,18 @@ impl Calls {
                 }
             }
         }
-        for occurrence in &self.started {
+        for key @ (_, occurrence) in &self.started {
             let waits = pending.iter().any(|call| call.occurrence == *occurrence);
-            if !self.settled.contains_key(occurrence) && !waits {
+            if !self.settled.contains_key(key) && !waits {
                 faults.push(format!(
                     "{occurrence} was started, and has no outcome at the end"
                 ));
             }
         }
+    }
+
+    fn key(&self, occurrence: Occurrence) -> Key {
+        (!self.batches.is_empty(), occurrence)
     }
 
     /// An occurrence belongs to a message of this leg, or to an earlier leg.

@@ -122,7 +122,12 @@ impl Check {
                 self.calls
                     .is_asked(index, &request.request_id, &mut self.faults);
             }
-            Update::ToolInterrupted { interrupt, .. } => {
+            Update::ToolInterrupted {
+                occurrence,
+                interrupt,
+            } => {
+                self.calls
+                    .body_is_interrupted(index, *occurrence, &mut self.faults);
                 self.calls
                     .is_asked(index, &interrupt.request_id, &mut self.faults);
             }
