@@ -2,6 +2,7 @@
 
 use raf_core::{ChatClientBuilder, ChatClientLayer, ChatClientRunOptions, LayerPlacement};
 
+use crate::approving::{ApprovingChatClient, IApprovalHandler};
 use crate::configuring::ConfiguringChatClient;
 use crate::function_invoking::{FunctionInvokingChatClient, FunctionInvokingOptions};
 use crate::into_tools::IntoTools;
@@ -36,6 +37,10 @@ pub trait ChatClientBuilderExt: Sized {
         tools: impl IntoTools,
         options: FunctionInvokingOptions,
     ) -> Self;
+
+    /// Settles calls that wait by a handler, a closure for example: [`ApprovingChatClient`]. It belongs
+    /// before the loop.
+    fn approving(self, handler: impl IApprovalHandler + 'static) -> Self;
 
     /// Adds logging without contents: [`LoggingChatClient`].
     fn logging(self) -> Self;
@@ -76,6 +81,10 @@ impl ChatClientBuilderExt for ChatClientBuilder {
                 |_| Err(fault),
             ),
         })
+    }
+
+    fn approving(self, handler: impl IApprovalHandler + 'static) -> Self {
+        self.layer(ApprovingChatClient::layer(handler))
     }
 
     fn logging(self) -> Self {

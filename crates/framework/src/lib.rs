@@ -1,11 +1,17 @@
 #![doc = include_str!("../README.md")]
 
+mod approving;
 mod builder_ext;
 mod configuring;
 mod function_invoking;
 mod into_tools;
 mod logging;
+mod sealed;
 
+pub use approving::{
+    ApprovalAnswer, ApprovingChatClient, HandlerError, IApprovalHandler, IntoApprovalAnswer,
+    PendingQuestion, QuestionAnswer,
+};
 pub use builder_ext::ChatClientBuilderExt;
 pub use configuring::ConfiguringChatClient;
 pub use function_invoking::{
@@ -14,3 +20,4 @@ pub use function_invoking::{
 };
 pub use into_tools::IntoTools;
 pub use logging::LoggingChatClient;
+pub use sealed::{PausedRunSealer, SealFault, SealedPausedRun, SealingKey, SealingKeys};

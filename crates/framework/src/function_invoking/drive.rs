@@ -89,7 +89,8 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
             return Ok(LegEnd::Pause(execute::pause(&mut batch, leg).await?));
         }
         Beginning::GoOn { batch, superseded } => {
-            let plan = BatchPlan { batch, end: None };
+            let end = leg.run.batch_end.take();
+            let plan = BatchPlan { batch, end };
             match execute(client.executor(), options, leg, plan, superseded).await? {
                 BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
                 BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),

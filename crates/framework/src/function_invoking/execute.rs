@@ -80,6 +80,7 @@ pub(super) async fn execute(
         return Ok(BatchEnd::End(FinishReason::Terminated(cause)));
     }
     if !batch.is_done() {
+        leg.run.batch_end = end;
         return Ok(BatchEnd::Pause(pause(&mut batch, leg).await?));
     }
     let repetition = count(&batch, leg, options);

@@ -45,6 +45,8 @@ pub(super) struct Run {
     pub(super) denied: Vec<(String, String)>,
     pub(super) usage: Usage,
     pub(super) rounds: Vec<RoundUsage>,
+    /// The end that follows behind the batch that waits, whatever comes of it.
+    pub(super) batch_end: Option<FinishReason>,
     /// How long earlier legs have worked.
     pub(super) worked: Duration,
     /// The record, once the run has paused: its revision is the store's.
@@ -60,6 +62,7 @@ impl Run {
             denied: Vec::new(),
             usage: Usage::default(),
             rounds: Vec::new(),
+            batch_end: None,
             worked: Duration::ZERO,
             record: None,
         }

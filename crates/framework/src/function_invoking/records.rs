@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use raf_core::{
-    ClaimOutcome, ClosedReason, Error, ErrorKind, PausedRun, Result, RunId, RunRecord, WriteOutcome,
+    ClaimOutcome, ClosedReason, Error, ErrorKind, FinishReason, PausedRun, Result, RunId,
+    RunRecord, WriteOutcome,
 };
 use raf_tools::OpenBatch;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ use super::no_progress::NoProgress;
 struct KeptCounters {
     counters: Counters,
     no_progress: NoProgress,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch_end: Option<FinishReason>,
 }
 
 /// Writes the batch to the record, creating it at the first pause. `running`: bodies that may run are
@@ -41,6 +44,7 @@ pub(super) async fn save(leg: &mut Leg, batch: &OpenBatch, running: bool) -> Res
     record.counters = serde_json::to_value(KeptCounters {
         counters: leg.run.counters.clone(),
         no_progress: leg.run.no_progress.clone(),
+        batch_end: leg.run.batch_end.clone(),
     })
     .unwrap_or_default();
     if record.prefix_digest.is_empty() {
@@ -116,6 +120,7 @@ pub(super) fn restore(record: RunRecord) -> Result<Run> {
         id: record.run_id.clone(),
         counters: kept.counters,
         no_progress: kept.no_progress,
+        batch_end: kept.batch_end,
         denied: record.denied.clone(),
         usage: record.usage.clone(),
         rounds: record.rounds.clone(),

@@ -175,3 +175,13 @@ async fn contents_only_on_request_and_redacted() {
     let failing = logging(failing).with_redaction(redact);
     assert!(logged(Level::INFO, failing).await.contains("a [redacted]"));
 }
+
+#[tokio::test]
+async fn nothing_is_formatted_that_no_level_asks_for() {
+    let (captured, _guard) = Captured::at(Level::DEBUG);
+    let client = logging(Reply::text_pieces(["a", "b", "c"]))
+        .with_contents(true)
+        .with_redaction(|_| panic!("a text was made at a level that does not show it"));
+    run(client).await;
+    assert_eq!(captured.lines().len(), 2);
+}
