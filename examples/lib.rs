@@ -24,8 +24,11 @@ pub fn provider(script: impl IntoIterator<Item = Reply>) -> Result<OpenAiChatCli
         let metadata = client.metadata();
         println!(
             "Talking to {} at {}.",
-            metadata.model.unwrap_or_default(),
-            metadata.endpoint.unwrap_or_default()
+            metadata
+                .model
+                .as_deref()
+                .unwrap_or("no model (set OPENAI_MODEL)"),
+            metadata.endpoint.as_deref().unwrap_or("an unknown address"),
         );
         return Ok(client);
     }

@@ -7,11 +7,13 @@
 
 #![expect(
     clippy::print_stdout,
+    clippy::print_stderr,
     reason = "the program talks to a person at a terminal"
 )]
 
 use std::error::Error;
 use std::io::Write;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -24,6 +26,7 @@ use raf_tools::{ToolRegistry, tool_fn};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 #[derive(Deserialize, JsonSchema)]
 struct Place {
@@ -50,11 +53,23 @@ async fn next_train(journey: Journey) -> String {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     // In a program of your own: `raf_openai::OpenAiChatClient::from_env()?`.
     let provider = raf_examples::provider(script())?;
+    // What a run fails with is shown at its end; the log says it again only if it is asked for.
+    let quiet = EnvFilter::builder().with_default_directive(LevelFilter::OFF.into());
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::from_default_env())
+        .with_env_filter(quiet.from_env_lossy())
         .with_writer(std::io::stderr)
         .init();
 

@@ -1,0 +1,85 @@
+//! The quickstart as a newcomer runs it: without a key, with the address of an endpoint, and with a
+//! wrong one.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use raf_testing::{HttpServer, Reply, ScriptedEndpoint};
+
+/// The example that `cargo test` has built beside these tests, run in this environment.
+fn quickstart(variables: &[(&str, &str)]) -> Output {
+    let tests = std::env::current_exe().expect("a test knows where it is");
+    let built = tests.parent().and_then(Path::parent);
+    let example = built
+        .expect("it is in deps")
+        .join("examples")
+        .join(format!("quickstart{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        example.is_file(),
+        "the examples are not built: run `cargo test -p raf-examples`, without `--test`"
+    );
+    let mut command = Command::new(example);
+    for name in [
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OPENAI_MODEL",
+        "RUST_LOG",
+    ] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied());
+    command.output().expect("it can be run")
+}
+
+fn lines(output: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(output);
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn without_a_key_it_says_so_and_plays_the_whole_run() {
+    let output = quickstart(&[]);
+    let lines = lines(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(lines[0].contains("scripted endpoint"), "{lines:#?}");
+    let at = |words: &str| {
+        let found = lines.iter().position(|line| line.contains(words));
+        found.unwrap_or_else(|| panic!("'{words}' is not in {lines:#?}"))
+    };
+    // Both tools run before either has returned: in parallel.
+    let started = at("weather runs").max(at("next_train runs"));
+    assert!(started < at("weather returned").min(at("next_train returned")));
+    assert!(at("18 °C and sunny in Bern. The train: Zurich to Bern") > started);
+    assert!(
+        lines.last().unwrap().contains("411 tokens in, 78 out"),
+        "{lines:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn with_an_address_it_talks_to_that_endpoint() {
+    let endpoint = ScriptedEndpoint::chat_completions([Reply::text("Sunny, at 10:02.")]);
+    let url = endpoint.url();
+    let variables = [("OPENAI_BASE_URL", url.as_str()), ("OPENAI_MODEL", "small")];
+    let output = tokio::task::block_in_place(|| quickstart(&variables));
+    let lines = lines(&output.stdout);
+    assert_eq!(lines[0], format!("Talking to small at {url}."));
+    assert!(
+        lines.iter().any(|line| line == "Sunny, at 10:02."),
+        "{lines:#?}"
+    );
+    endpoint.assert_done();
+    let request = &endpoint.requests()[0];
+    assert_eq!(request.options.model.as_deref(), Some("small"));
+    assert_eq!(request.tool_names(), ["weather", "next_train"]);
+}
+
+#[test]
+fn with_a_wrong_address_it_says_what_to_do() {
+    let url = HttpServer::refused_url();
+    let output = quickstart(&[("OPENAI_BASE_URL", &url), ("OPENAI_MODEL", "small")]);
+    assert!(!output.status.success());
+    let lines = lines(&output.stderr);
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines[0].contains("OPENAI_BASE_URL"), "{lines:#?}");
+}
