@@ -56,15 +56,20 @@ impl ToolDeclaration {
     /// Sets the JSON Schema of the arguments from its text, which reaches the wire as it is.
     ///
     /// # Errors
-    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if the text is no JSON.
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if the text is no JSON, or is
+    /// nested deeper than 127 levels.
     pub fn with_parameters_json(self, schema: impl Into<String>) -> Result<Self> {
-        let raw = RawValue::from_string(schema.into()).map_err(|source| {
-            Error::configuration(format!(
-                "the parameters of tool '{}' are not JSON: {source}",
-                self.name()
-            ))
-            .with_source(source)
-        })?;
+        let schema = schema.into();
+        // A raw value takes text of any depth; what is parsed later must be parsable now.
+        let raw = serde_json::from_str::<Value>(&schema)
+            .and_then(|_| RawValue::from_string(schema))
+            .map_err(|source| {
+                Error::configuration(format!(
+                    "the parameters of tool '{}' are not JSON: {source}",
+                    self.name()
+                ))
+                .with_source(source)
+            })?;
         Ok(self.change(|data| data.parameters = raw))
     }
 
@@ -98,9 +103,10 @@ impl ToolDeclaration {
         &self.0.parameters
     }
 
-    /// The JSON Schema of the arguments, parsed anew.
+    /// The JSON Schema of the arguments, parsed anew; `null` where a declaration that was read from
+    /// JSON holds one nested deeper than 127 levels.
     pub fn parameters(&self) -> Value {
-        serde_json::from_str(self.0.parameters.get()).expect("checked when it was set")
+        serde_json::from_str(self.0.parameters.get()).unwrap_or_default()
     }
 
     /// Whether the provider is asked to hold the model to the schema.

@@ -73,7 +73,7 @@ pub struct Execution {
     pub results: Vec<ToolResult>,
     /// The calls that wait for the outside, each with its id and address.
     pub pending: Vec<PendingCall>,
-    /// The batch as a value, if calls are pending: give it to [`ToolExecutor::resume`].
+    /// The batch as a value, if calls are pending: give it to [`ToolExecutor::resume`](crate::ToolExecutor::resume).
     pub paused: Option<PausedRun>,
     /// Answers that did not fit, and why. Their calls are as they were.
     pub refusals: Vec<(String, RefusalReason)>,
