@@ -87,7 +87,7 @@ async fn h1_a_body_that_returns_within_the_grace_keeps_its_outcome() {
     let outcomes: Vec<_> = execution
         .results
         .iter()
-        .map(|result| result.outcome())
+        .map(raf_core::ToolResult::outcome)
         .collect();
     let cancelled = ToolOutcome::Cancelled { started: true };
     assert_eq!(outcomes, [ToolOutcome::Ok, cancelled, cancelled]);
