@@ -1,10 +1,11 @@
-//! What the programs beside this file share: a provider that works without a key.
+//! What the programs beside this file share: a provider that works without a key, a person to ask.
 
 #![expect(
     clippy::print_stdout,
     reason = "the programs beside this file talk to a person at a terminal"
 )]
 
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use raf_core::{IChatClient, Result};
@@ -55,6 +56,32 @@ pub fn say(text: &str) -> Reply {
     })
 }
 
+/// Asks the person at the terminal. Where there is none, as in a test, the answer is `otherwise`, and
+/// both are shown.
+///
+/// Standard input is read on a thread of its own: a handler that blocks would hold up the whole stream.
+///
+/// # Errors
+/// Standard input or output cannot be used, or is at its end.
+pub async fn ask(question: &str, otherwise: &str) -> io::Result<String> {
+    print!("{question} ");
+    io::stdout().flush()?;
+    if !io::stdin().is_terminal() {
+        println!("{otherwise} (nobody is at a terminal: the program answers for itself)");
+        return Ok(otherwise.to_owned());
+    }
+    let read = || {
+        let mut line = String::new();
+        match io::stdin().read_line(&mut line)? {
+            0 => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            _ => Ok(line.trim().to_owned()),
+        }
+    };
+    tokio::task::spawn_blocking(read)
+        .await
+        .map_err(io::Error::other)?
+}
+
 fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
@@ -66,6 +93,8 @@ mod guides {
     mod readme {}
     #[doc = include_str!("../CONTRIBUTING.md")]
     mod contributing {}
+    #[doc = include_str!("../docs/approvals.md")]
+    mod approvals {}
     #[doc = include_str!("../docs/errors.md")]
     mod errors {}
     #[doc = include_str!("../docs/loop.md")]

@@ -1,5 +1,7 @@
 //! The guides name every kind of error, every way in which a leg ends, and every option.
 
+use std::path::Path;
+
 use raf_core::ChatClientRunOptions;
 
 /// The names in the first column of the tables of a guide.
@@ -60,4 +62,46 @@ fn options_has_a_row_for_every_option() {
         .map(|(field, _)| field)
         .collect();
     check(include_str!("../../docs/options.md"), &fields);
+}
+
+/// A heading as the anchor that it has on a page.
+fn anchor(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = words
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.collect::<String>().replace(' ', "-")
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    let guides = std::fs::read_dir(root.join("docs")).unwrap();
+    pages.extend(guides.map(|entry| entry.unwrap().path()));
+    let mut broken = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let links = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.starts_with("http")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            let found = std::fs::read_to_string(&target).is_ok_and(|text| {
+                heading.is_empty()
+                    || text
+                        .lines()
+                        .any(|line| line.starts_with('#') && anchor(line) == heading)
+            });
+            if !found {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
 }
