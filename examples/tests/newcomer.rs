@@ -68,8 +68,8 @@ async fn no_model() {
 
 #[tokio::test]
 async fn an_address_that_is_none() {
-    let error = ask(options("localhost:11434/v1")).await.unwrap_err();
-    let words = ["localhost:11434/v1", "http://"];
+    let error = ask(options("localhost:1234/v1")).await.unwrap_err();
+    let words = ["base URL", "http://localhost:11434/v1"];
     check(&error, ErrorKind::Configuration, &words);
 }
 
