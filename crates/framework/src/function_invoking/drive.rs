@@ -83,6 +83,7 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
         return Ok(LegEnd::Stopped(stop));
     }
     let tools = visible_tools(client, leg).await?;
+    let mut last_words = None;
     match resume::begin(leg, &tools, options).await? {
         Beginning::Ask => {}
         Beginning::StillWaiting(mut batch) => {
@@ -99,19 +100,25 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
                     records::close(leg, ClosedReason::Superseded).await?;
                     leg.run = Run::new();
                 }
+                BatchEnd::End(FinishReason::ToolRetryLimit) if options.wrap_up => {
+                    last_words = Some(FinishReason::ToolRetryLimit);
+                }
                 BatchEnd::End(end) => return Ok(LegEnd::Finish(end)),
                 BatchEnd::GoOn => {}
             }
         }
     }
-    rounds(client, leg).await
+    rounds(client, leg, last_words).await
 }
 
-/// Goes round until the run ends or waits.
-async fn rounds(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {
+/// Goes round until the run ends or waits. `last_words`: a failure limit ended the run, which grants
+/// one more request without tools.
+async fn rounds(
+    client: &FunctionInvokingChatClient,
+    leg: &mut Leg,
+    mut last_words: Option<FinishReason>,
+) -> Result<LegEnd> {
     let options = client.options();
-    // A failure limit that still grants one request without tools.
-    let mut last_words: Option<FinishReason> = None;
     loop {
         if let Some(stop) = leg.stop() {
             return Ok(LegEnd::Stopped(stop));

@@ -32,7 +32,7 @@ pub(super) async fn save(leg: &mut Leg, batch: &OpenBatch, running: bool) -> Res
     let mut record = leg
         .run
         .record
-        .take()
+        .clone()
         .unwrap_or_else(|| RunRecord::new(leg.run.id.clone()));
     record.session_id.clone_from(&leg.options.session_id);
     record.round = batch.round();
