@@ -9,6 +9,10 @@ use serde_json::{Map, Value};
 use crate::arguments::{is_filled_object, is_object, is_same, resolve};
 use crate::limits::{Limits, exceeded};
 
+/// The key of the legacy `function_call`, which has no index of its own. Beside `tool_calls` it says
+/// the same once more.
+pub(crate) const LEGACY_CALL: u64 = u64::MAX;
+
 /// One element of a `tool_calls` array. Empty texts mean absent.
 #[derive(Debug, Default)]
 pub(crate) struct CallPiece<'a> {
@@ -57,6 +61,10 @@ impl CallAssembler {
             announced: 0,
             is_held: false,
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
     }
 
     /// A new `tool_calls` array begins.
@@ -117,9 +125,8 @@ impl CallAssembler {
         if self.calls.len() >= self.most_calls {
             return Err(exceeded("calls", self.most_calls));
         }
-        if !piece.id.is_empty() && self.calls.iter().any(|call| call.id == piece.id) {
-            self.is_held = true;
-        }
+        let repeats_id = !piece.id.is_empty() && self.calls.iter().any(|call| call.id == piece.id);
+        self.is_held |= repeats_id || piece.index == Some(LEGACY_CALL) && !self.calls.is_empty();
         self.calls.push(Call {
             index: piece.index,
             ..Call::default()
@@ -200,8 +207,7 @@ impl CallAssembler {
             }
             let resolved = resolve(call.arguments.clone(), reply_was_cut);
             let is_known = |(id, other): &(String, ToolCall)| {
-                !call.id.is_empty()
-                    && *id == call.id
+                (call.index == Some(LEGACY_CALL) || (!call.id.is_empty() && *id == call.id))
                     && other.name() == call.name
                     && is_same(other.arguments(), &resolved.text)
             };

@@ -22,6 +22,8 @@ pub(crate) struct Decoder {
     byte_count: u64,
     /// Bytes of which the form is not known, or a JSON body.
     body: Vec<u8>,
+    /// The first line of a JSON body has been looked at.
+    saw_first_line: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,7 @@ impl Decoder {
             event_count: 0,
             byte_count: 0,
             body: Vec::new(),
+            saw_first_line: false,
         }
     }
 
@@ -56,20 +59,42 @@ impl Decoder {
             return Err(exceeded("body_bytes", self.limits.body_bytes));
         }
         self.body.extend_from_slice(bytes);
-        if self.form == Form::Json {
-            return Ok(false);
+        if self.form == Form::Unknown {
+            self.form = form_of(&self.body, reply)?;
         }
-        match form_of(&self.body, reply)? {
+        if self.form == Form::Json && self.is_json_lines() {
+            self.form = Form::Events;
+        }
+        match self.form {
             Form::Events => {
-                self.form = Form::Events;
                 let body = std::mem::take(&mut self.body);
                 self.push_events(&body, reply)
             }
-            form => {
-                self.form = form;
-                Ok(false)
-            }
+            Form::Unknown | Form::Json => Ok(false),
         }
+    }
+
+    /// Whether the body is a stream whose events are bare JSON lines: told by its first line, once.
+    fn is_json_lines(&mut self) -> bool {
+        if self.saw_first_line {
+            return false;
+        }
+        let start = self
+            .body
+            .iter()
+            .position(|byte| matches!(byte, b'{' | b'['));
+        let Some(line) = start.map(|start| &self.body[start..]) else {
+            return false;
+        };
+        let Some(end) = memchr::memchr2(b'\n', b'\r', line) else {
+            return false;
+        };
+        self.saw_first_line = true;
+        let line = String::from_utf8_lossy(&line[..end]);
+        Json::parse_repaired(line.trim()).is_ok_and(|value| {
+            let choices = value.get("choices").and_then(Json::as_array);
+            choices.is_some_and(|choices| choices.iter().any(|of| of.present("delta").is_some()))
+        })
     }
 
     /// Takes in that the body has ended cleanly.
@@ -132,6 +157,9 @@ impl Decoder {
             }
         }
         let rest = rest.trim_start();
+        if is_end_mark(rest) {
+            reply.done();
+        }
         if rest.starts_with("data:") || rest.starts_with("event:") {
             self.push_events(rest.as_bytes(), reply)?;
             let mut sink = FrameSink { reply, events: 0 };
@@ -306,3 +334,6 @@ fn is_end_mark(text: &str) -> bool {
         .unwrap_or(text);
     text.eq_ignore_ascii_case("[DONE]")
 }
+
+#[cfg(test)]
+mod tests;

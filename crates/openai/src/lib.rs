@@ -22,7 +22,7 @@ mod wire;
 pub use client::OpenAiChatClient;
 pub use dialect::{
     AssistantLast, CallIds, ContentBesideCalls, Dialect, ForcedToolChoice, KNOWN_DIALECTS,
-    NameField, ReasoningEcho, SchemaForm, SchemaSupport, StrictForm, TokenLimitField,
+    NameField, ReasoningEcho, SchemaForm, SchemaSupport, StrictForm, SystemRole, TokenLimitField,
 };
 pub use limits::{Limits, Timeouts};
 pub use models::{EndpointHealth, ModelInfo};

@@ -173,6 +173,10 @@ impl Reply {
         });
     }
 
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
     pub(crate) fn calls_begin(&mut self) {
         self.calls.begin_array();
     }

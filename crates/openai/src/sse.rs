@@ -4,7 +4,8 @@
 //! - a bare JSON line counts as data, and a field named `error` as an event of that name;
 //! - a data line that the sink takes by itself is an event (servers that send one line end between
 //!   events instead of two);
-//! - the last event needs no blank line if the stream ends cleanly.
+//! - the last event needs no blank line if the stream ends cleanly;
+//! - field names count in any case.
 //!
 //! Everything is cut on bytes in place; only the tail of a read is copied.
 
@@ -134,7 +135,7 @@ impl EventDecoder {
             Some(colon) => (&line[..colon], without_space(&line[colon + 1..])),
             None => (line, &line[line.len()..]),
         };
-        match field {
+        match field.to_ascii_lowercase().as_slice() {
             b"data" => self.data_line(value, sink),
             b"event" => {
                 self.name.clear();

@@ -7,7 +7,7 @@ use raf_core::RenderKey;
 
 use super::{
     AssistantLast, CallIds, ContentBesideCalls, ForcedToolChoice, NameField, ReasoningEcho, Rules,
-    SchemaForm, SchemaSupport, StrictForm, TokenLimitField,
+    SchemaForm, SchemaSupport, StrictForm, SystemRole, TokenLimitField,
 };
 use crate::transport::KeyHeader;
 
@@ -24,7 +24,7 @@ pub(crate) const COMPATIBLE: Rules = Rules {
     parallel_tool_calls: true,
     tools_with_history: false,
     call_ids: CallIds::UpTo(40),
-    developer_role: false,
+    system: SystemRole::System,
     single_system: false,
     strict_alternation: false,
     user_after_tool: true,
@@ -34,6 +34,7 @@ pub(crate) const COMPATIBLE: Rules = Rules {
     response_format: SchemaSupport::JsonSchema,
     seed_field: "seed",
     reasoning_effort: true,
+    sampling: true,
     think_tags: false,
     key_header: KeyHeader::Bearer,
 };
@@ -82,11 +83,13 @@ pub(crate) fn rules(name: &str) -> Option<Rules> {
         // Reasoning models refuse max_tokens (teilomillet/gollm#33); all models take the new field.
         "openai" => Rules {
             token_limit: TokenLimitField::MaxCompletionTokens,
+            system: SystemRole::AndDeveloper,
             ..named("openai")
         },
         // The key goes in a header of its own (Azure OpenAI REST reference); else as OpenAI.
         "azure" => Rules {
             token_limit: TokenLimitField::MaxCompletionTokens,
+            system: SystemRole::AndDeveloper,
             key_header: KeyHeader::ApiKey,
             ..named("azure")
         },
@@ -125,6 +128,7 @@ pub(crate) fn rules(name: &str) -> Option<Rules> {
         // Nine-character ids (anomalyco/opencode#1680), an assistant message between tool and user
         // (NousResearch/hermes-agent#20154), prefix at the end (docs.mistral.ai/api), no name
         // (microsoft/autogen#2748), one system message (vllm-project/vllm#41114), random_seed.
+        // `any` is its word for a forced call.
         // stream_options: vercel/ai#1578, usage comes in the last chunk without it.
         "mistral" => Rules {
             call_ids: CallIds::NineAlphanumeric,
@@ -136,6 +140,7 @@ pub(crate) fn rules(name: &str) -> Option<Rules> {
             stream_usage: false,
             seed_field: "random_seed",
             reasoning_effort: false,
+            forced_tool_choice: ForcedToolChoice::AnyWord,
             ..named("mistral")
         },
         // Unknown members are refused (mitsuhiko/agent-stuff#19), which the common ground heeds.

@@ -52,7 +52,7 @@ pub(crate) struct Rules {
     pub(crate) parallel_tool_calls: bool,
     pub(crate) tools_with_history: bool,
     pub(crate) call_ids: CallIds,
-    pub(crate) developer_role: bool,
+    pub(crate) system: SystemRole,
     pub(crate) single_system: bool,
     pub(crate) strict_alternation: bool,
     pub(crate) user_after_tool: bool,
@@ -62,6 +62,7 @@ pub(crate) struct Rules {
     pub(crate) response_format: SchemaSupport,
     pub(crate) seed_field: &'static str,
     pub(crate) reasoning_effort: bool,
+    pub(crate) sampling: bool,
     pub(crate) think_tags: bool,
     pub(crate) key_header: KeyHeader,
 }
@@ -152,6 +153,19 @@ pub enum CallIds {
     UpTo(usize),
     /// Nine letters or digits: Mistral (anomalyco/opencode#1680).
     NineAlphanumeric,
+}
+
+/// The role of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SystemRole {
+    /// `system` for all, which every server with instructions knows.
+    System,
+    /// `system`, and `developer` for messages of that role: OpenAI and Azure.
+    AndDeveloper,
+    /// There is none: instructions go to the start of the next user message (templates of Gemma,
+    /// suitenumerique/conversations#197; early reasoning models of OpenAI).
+    None,
 }
 
 /// A conversation that ends with the assistant, to be gone on with.
@@ -255,8 +269,8 @@ impl Dialect {
         with_tools_with_history: tools_with_history: bool;
         /// Sets the form of call ids.
         with_call_ids: call_ids: CallIds;
-        /// Sets whether instructions go out in the role `developer` instead of `system`.
-        with_developer_role: developer_role: bool;
+        /// Sets the role of instructions.
+        with_system_role: system: SystemRole;
         /// Sets whether all instructions are joined to one first message.
         with_single_system: single_system: bool;
         /// Sets whether neighbours of one role are joined.
@@ -273,6 +287,9 @@ impl Dialect {
         with_schema_support: response_format: SchemaSupport;
         /// Sets whether `reasoning_effort` is known.
         with_reasoning_effort: reasoning_effort: bool;
+        /// Sets whether temperature, nucleus sampling and penalties are sent: reasoning models of
+        /// OpenAI refuse them.
+        with_sampling: sampling: bool;
         /// Sets whether a `<think>` block at the start of a reply is reasoning.
         with_think_tags: think_tags: bool;
         /// Sets how the key is sent.

@@ -1,5 +1,6 @@
 //! Finds what a server says went wrong, in whatever shape it says it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::error::retry_hint::duration_text;
@@ -68,7 +69,8 @@ pub(crate) fn read(value: &Json) -> WireError {
 /// Reads an error body: JSON, else plain text; of an HTML page nothing is kept.
 pub(crate) fn read_body(body: &[u8]) -> WireError {
     let text = String::from_utf8_lossy(body);
-    let text = text.trim();
+    let unframed = without_frame(text.trim());
+    let text = unframed.trim();
     match Json::parse_repaired(text) {
         Ok(value) => read(&value),
         Err(_) => WireError {
@@ -80,6 +82,16 @@ pub(crate) fn read_body(body: &[u8]) -> WireError {
             ..WireError::default()
         },
     }
+}
+
+/// The data of a body that is framed as an event, though it is none.
+fn without_frame(text: &str) -> Cow<'_, str> {
+    if !text.starts_with("data:") && !text.starts_with("event:") {
+        return Cow::Borrowed(text);
+    }
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let data = data.map(str::trim).filter(|line| *line != "[DONE]");
+    Cow::Owned(data.collect::<Vec<_>>().join("\n"))
 }
 
 fn collect(value: &Json, found: &mut WireError, depth: usize) {

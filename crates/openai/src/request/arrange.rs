@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use raf_core::{ChatMessage, Content, MessageRole, ToolResult};
 
-use crate::dialect::{AssistantLast, Rules};
+use crate::dialect::{AssistantLast, Rules, SystemRole};
 use crate::request::message::{is_media, says_something};
 
 /// The messages as the dialect wants them. `instructions` are added to the caller's own.
@@ -21,6 +21,7 @@ pub(crate) fn arrange<'a>(
     };
     let is_plain = instructions.is_none()
         && !rules.single_system
+        && rules.system != SystemRole::None
         && !rules.strict_alternation
         && rules.user_after_tool
         && rules.assistant_last == AssistantLast::Allowed
@@ -46,6 +47,9 @@ pub(crate) fn arrange<'a>(
     }
     if rules.single_system {
         arranged = join_systems(arranged);
+    }
+    if rules.system == SystemRole::None {
+        arranged = systems_to_users(arranged);
     }
     if !rules.user_after_tool {
         arranged = answer_tools(arranged);
@@ -107,6 +111,33 @@ fn join_systems(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
     let texts: Vec<String> = systems.iter().map(ChatMessage::text).collect();
     let mut arranged = vec![ChatMessage::system(texts.join("\n\n"))];
     arranged.extend(others);
+    arranged
+}
+
+/// Instructions at the start of the next user message, for servers that know no other place.
+fn systems_to_users(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
+    let mut arranged = Vec::with_capacity(messages.len());
+    let mut held: Option<ChatMessage> = None;
+    for message in messages {
+        if is_system(&message) {
+            let as_user = ChatMessage::new(MessageRole::User, message.contents().to_vec());
+            held = Some(match held {
+                Some(before) => join(&before, &as_user),
+                None => as_user,
+            });
+        } else {
+            match held.take() {
+                Some(before) if message.role() == MessageRole::User => {
+                    arranged.push(join(&before, &message));
+                }
+                before => {
+                    arranged.extend(before);
+                    arranged.push(message);
+                }
+            }
+        }
+    }
+    arranged.extend(held);
     arranged
 }
 

@@ -7,7 +7,9 @@ use raf_core::{
     ToolCall, ToolResult,
 };
 
-use crate::dialect::{AssistantLast, ContentBesideCalls, NameField, ReasoningEcho, Rules};
+use crate::dialect::{
+    AssistantLast, ContentBesideCalls, NameField, ReasoningEcho, Rules, SystemRole,
+};
 use crate::request::arrange::PREFIX;
 use crate::request::labels;
 
@@ -65,7 +67,7 @@ pub(crate) fn says_something(message: &ChatMessage) -> bool {
 fn prompt(json: &mut String, message: &ChatMessage, role: MessageRole, rules: &Rules) {
     let role = match role {
         MessageRole::User => "user",
-        MessageRole::Developer if rules.developer_role => "developer",
+        MessageRole::Developer if rules.system == SystemRole::AndDeveloper => "developer",
         _ => "system",
     };
     begin(json, role);

@@ -13,8 +13,8 @@ mod tools;
 
 use bytes::Bytes;
 use raf_core::{
-    ChatClientRunOptions, ChatMessage, Error, JsonSchemaFormat, ResponseFormat, Result, ToolChoice,
-    normalise, validate_history,
+    ChatClientRunOptions, ChatMessage, Content, Error, JsonSchemaFormat, ResponseFormat, Result,
+    ToolChoice, normalise, validate_history,
 };
 use serde::Serialize;
 
@@ -54,7 +54,7 @@ pub(crate) fn build(
         &normalised
     };
     message::check_media(messages)?;
-    let instructions = answer_instructions(options.response_format.as_ref(), rules);
+    let instructions = answer_instructions(options.response_format.as_ref(), messages, rules);
     let arranged = arrange::arrange(messages, instructions, rules);
     let pieces: Vec<_> = arranged
         .iter()
@@ -126,7 +126,9 @@ fn write_sampling(
         ("presence_penalty", options.presence_penalty),
     ];
     for (name, value) in floats {
-        let Some(value) = value else { continue };
+        let Some(value) = value.filter(|_| rules.sampling) else {
+            continue;
+        };
         if !value.is_finite() {
             return Err(Error::misuse(format!(
                 "the option '{name}' is no finite number"
@@ -247,7 +249,11 @@ fn json_schema(format: &JsonSchemaFormat, schema: &str) -> Result<String> {
 }
 
 /// What the instructions must say where the wire cannot.
-fn answer_instructions(format: Option<&ResponseFormat>, rules: &Rules) -> Option<String> {
+fn answer_instructions(
+    format: Option<&ResponseFormat>,
+    messages: &[ChatMessage],
+    rules: &Rules,
+) -> Option<String> {
     match (format?, rules.response_format) {
         (
             ResponseFormat::JsonSchema(format),
@@ -256,11 +262,23 @@ fn answer_instructions(format: Option<&ResponseFormat>, rules: &Rules) -> Option
             "Answer with one JSON object and nothing else. It must fit this JSON Schema:\n{}",
             format.schema.get()
         )),
-        (ResponseFormat::JsonObject, SchemaSupport::Instructions) => {
+        // OpenAI, DeepSeek and Qwen refuse the type json_object if no message speaks of JSON.
+        (ResponseFormat::JsonObject, support)
+            if support == SchemaSupport::Instructions || !speak_of_json(messages) =>
+        {
             Some("Answer with one JSON object and nothing else.".to_owned())
         }
         _ => None,
     }
+}
+
+fn speak_of_json(messages: &[ChatMessage]) -> bool {
+    let speaks = |content: &Content| {
+        content
+            .as_text()
+            .is_some_and(|text| text.to_ascii_lowercase().contains("json"))
+    };
+    messages.iter().flat_map(ChatMessage::contents).any(speaks)
 }
 
 /// The JSON text of an object that grows field by field. Fields that `extra_body` has are left to it.

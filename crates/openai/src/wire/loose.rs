@@ -5,15 +5,12 @@ use std::borrow::Cow;
 use raf_core::Result;
 use serde_json::Map;
 
-use crate::calls::CallPiece;
+use crate::calls::{CallPiece, LEGACY_CALL};
 use crate::error::envelope;
 use crate::json::Json;
 use crate::response::Reply;
 use crate::wire::finish::{Ending, ending};
 use crate::wire::usage;
-
-/// The key of the legacy `function_call`, which has no index of its own.
-const LEGACY_CALL: u64 = u64::MAX;
 
 /// Tells the reply what a frame or a whole body says.
 ///
@@ -61,10 +58,16 @@ fn first_choice(choices: &[Json]) -> Option<&Json> {
 fn apply_choice(choice: &Json, reply: &mut Reply) -> Result<()> {
     if let Some(delta) = choice.present("delta") {
         reply.delta_begins();
+        if !delta.is_object() {
+            reply.text(&delta.scalar_text().unwrap_or_default());
+        }
         apply_message(delta, reply)?;
     } else if let Some(message) = choice.present("message") {
         if reply.message_counts() {
             apply_message(message, reply)?;
+        } else if !reply.has_calls() {
+            // Text was streamed, the calls were not: they are no repetition.
+            apply_calls(message, reply)?;
         }
     } else if let Some(text) = choice.get("text").and_then(Json::as_str) {
         reply.text(text);
@@ -96,6 +99,10 @@ fn apply_message(message: &Json, reply: &mut Reply) -> Result<()> {
     {
         reply.unknown_part(image);
     }
+    apply_calls(message, reply)
+}
+
+fn apply_calls(message: &Json, reply: &mut Reply) -> Result<()> {
     if let Some(calls) = message.filled("tool_calls") {
         reply.calls_begin();
         let one = std::slice::from_ref(calls);

@@ -1,6 +1,9 @@
 //! From a case's words for a server and its capabilities to a dialect.
 
-use raf_openai::{ContentBesideCalls, Dialect, ReasoningEcho, SchemaSupport, TokenLimitField};
+use raf_openai::{
+    ContentBesideCalls, Dialect, ForcedToolChoice, NameField, ReasoningEcho, SchemaSupport,
+    StrictForm, SystemRole, TokenLimitField,
+};
 
 /// Words that name a server, and its dialect.
 const WORDS: &[(&str, &str)] = &[
@@ -55,7 +58,6 @@ pub(crate) fn with_capability(dialect: Dialect, capability: &str) -> Dialect {
             dialect.with_content_beside_calls(ContentBesideCalls::EmptyText)
         }
         "content_empty" if !is_true => dialect.with_content_beside_calls(ContentBesideCalls::Null),
-        "content_null" | "content_empty" => dialect,
         "parallel_tool_calls" => dialect.with_parallel_tool_calls(is_true),
         "stream_options" => dialect.with_stream_usage(is_true),
         "json_schema" if !is_true => dialect.with_schema_support(SchemaSupport::JsonObject),
@@ -69,6 +71,18 @@ pub(crate) fn with_capability(dialect: Dialect, capability: &str) -> Dialect {
             "non_empty" => ReasoningEcho::RequiredNonEmpty,
             _ => ReasoningEcho::Never,
         }),
-        other => panic!("the runner does not know the capability '{other}'"),
+        "strict" if !is_true => dialect.with_strict_form(StrictForm::Never),
+        "system_role" if !is_true => dialect.with_system_role(SystemRole::None),
+        "developer_role" if !is_true => dialect.with_system_role(SystemRole::System),
+        "temperature" | "sampling" => dialect.with_sampling(is_true),
+        "name" | "name_field" if !is_true => dialect.with_name_field(NameField::Never),
+        "reasoning_effort" => dialect.with_reasoning_effort(is_true),
+        "tools_with_history" => dialect.with_tools_with_history(is_true),
+        "tool_choice_required" if !is_true => {
+            dialect.with_forced_tool_choice(ForcedToolChoice::AsAuto)
+        }
+        // A capability that asks for nothing that a dialect does not do anyway, or one that no rule
+        // knows yet: then the case's checks say so.
+        _ => dialect,
     }
 }
