@@ -160,7 +160,8 @@ impl ToolExecutor {
             return Err(Error::new(
                 ErrorKind::ApprovalRefused,
                 format!("the answer to '{request_id}' was refused: {reason}. Nothing was run"),
-            ));
+            )
+            .with_code(reason.as_str()));
         }
         Ok(self.run(batch, record, refusals, None, options))
     }
