@@ -125,6 +125,12 @@ async fn open_record(leg: &mut Leg, answers: &[ToolApprovalResponse]) -> Result<
             ));
         }
         let record = paused.into_record();
+        if !is_of_session(&record, leg) {
+            return Err(Error::misuse(
+                "the paused run belongs to another session: give the session id that it was \
+                 started with",
+            ));
+        }
         // With both a store and a value, the store's record wins.
         if leg.store.load(&record.run_id).await?.is_none() {
             let _ = leg.store.create(&record, None).await?;
@@ -148,7 +154,10 @@ async fn open_record(leg: &mut Leg, answers: &[ToolApprovalResponse]) -> Result<
         let Some(record) = leg.store.load(&run_id).await? else {
             continue;
         };
-        if record.closed || shown_calls(leg.input(), &record).is_none() {
+        if record.closed
+            || !is_of_session(&record, leg)
+            || shown_calls(leg.input(), &record).is_none()
+        {
             continue;
         }
         let claimed = records::claim(leg, &run_id).await?;
@@ -157,6 +166,12 @@ async fn open_record(leg: &mut Leg, answers: &[ToolApprovalResponse]) -> Result<
         }
     }
     Ok(None)
+}
+
+/// Whether a leg may go on with a run: a run of a session belongs to that session alone, whatever the
+/// messages and answers of another one say.
+fn is_of_session(record: &RunRecord, leg: &Leg) -> bool {
+    record.session_id.is_none() || record.session_id == leg.options.session_id
 }
 
 /// A leg without an open record: every answer is refused; a new message is answered all the same.
@@ -187,7 +202,7 @@ async fn refusal_of(leg: &Leg, request_id: &str) -> Result<RefusalReason> {
         return Ok(RefusalReason::UnknownRequest);
     };
     let record = leg.store.load(&run_id).await?;
-    Ok(match record {
+    Ok(match record.filter(|record| is_of_session(record, leg)) {
         None => RefusalReason::UnknownRequest,
         Some(record) => match record.settlement(request_id) {
             Some(settlement) => settlement.refusal(),
