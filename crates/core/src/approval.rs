@@ -267,6 +267,23 @@ impl PendingCall {
             waits_for,
         }
     }
+
+    /// The request, if it waits for a person's yes.
+    pub fn approval(&self) -> Option<&ApprovalRequest> {
+        match &self.waits_for {
+            WaitsFor::Approval(request) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// The id by which an answer names it, if it waits for one.
+    pub fn request_id(&self) -> Option<&str> {
+        match &self.waits_for {
+            WaitsFor::Approval(request) => Some(&request.request_id),
+            WaitsFor::Data { request_id, .. } => Some(request_id),
+            WaitsFor::ToolResult | WaitsFor::EarlierCall => None,
+        }
+    }
 }
 
 /// What a pending call waits for. JSON form: snake case.

@@ -318,8 +318,19 @@ impl fmt::Display for Error {
     }
 }
 
+/// What `main` prints of an error that it returns: the words, and those of the errors below. The
+/// fields by name are in the alternate form, `{:#?}`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            write!(f, "{self}")?;
+            let mut below = StdError::source(self);
+            while let Some(error) = below {
+                write!(f, ": {error}")?;
+                below = error.source();
+            }
+            return Ok(());
+        }
         let mut debug = f.debug_struct("Error");
         debug
             .field("kind", &self.0.kind)

@@ -6,6 +6,7 @@ use raf_core::TerminationCause;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::Instrument;
+use tracing::instrument::WithSubscriber;
 
 use super::{BACKSTOP, Batch, BatchEvent, Held, QueuedCall, Running};
 use crate::context::ToolContext;
@@ -123,7 +124,9 @@ impl Batch {
             drop(permit);
             (occurrence, end)
         };
-        let abort = self.bodies.spawn(task.instrument(span));
+        // A subscriber of this scope alone reaches the body too.
+        let task = task.instrument(span).with_current_subscriber();
+        let abort = self.bodies.spawn(task);
         let running = Running {
             abort,
             give_up_at: deadline
