@@ -80,6 +80,11 @@ async fn fail(leg: &mut Leg, error: Error) -> Error {
 async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {
     let options = client.options();
     if let Some(stop) = leg.stop() {
+        // What an earlier leg left open still waits: the caller must see it (C3).
+        match resume::waiting(leg).await {
+            Ok(waiting) => leg.pending = waiting,
+            Err(error) => tracing::warn!(%error, "what waits could not be looked up"),
+        }
         return Ok(LegEnd::Stopped(stop));
     }
     let tools = visible_tools(client, leg).await?;

@@ -3,8 +3,8 @@
 
 use raf_core::{
     AgentResponseUpdate, ApprovalDecision, ApprovalRule, ApprovalScope, ChatMessage, ClosedReason,
-    Error, ErrorKind, MessageRole, RefusalReason, Result, RunId, RunRecord, Settlement,
-    ToolApprovalResponse, ToolCall, ToolResult, canonical_json,
+    Error, ErrorKind, MessageRole, PendingCall, RefusalReason, Result, RunId, RunRecord,
+    Settlement, ToolApprovalResponse, ToolCall, ToolResult, canonical_json,
 };
 use raf_tools::{Applied, CallState, OpenBatch, SettledCall, ToolSet};
 use serde_json::Value;
@@ -105,6 +105,25 @@ pub(super) async fn begin(
     }
     leg.pending.clear();
     Ok(Beginning::GoOn { batch, superseded })
+}
+
+/// What waits in the run that the leg would go on with, for a leg that is stopped before it begins.
+/// Nothing is acted on.
+///
+/// # Errors
+/// As [`begin`], of which this is the look-up.
+pub(super) async fn waiting(leg: &mut Leg) -> Result<Vec<PendingCall>> {
+    let answers = leg.options.tool_approval_responses.clone();
+    let Some(record) = open_record(leg, &answers).await? else {
+        return Ok(Vec::new());
+    };
+    leg.store.release(&record.run_id, &leg.claim).await?;
+    let moved_on = shown_calls(leg.input(), &record).is_some_and(|shown| shown.moved_on);
+    Ok(if moved_on {
+        Vec::new()
+    } else {
+        record.pending()
+    })
 }
 
 /// Where the rules of a run are kept.
