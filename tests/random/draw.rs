@@ -44,7 +44,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         Just(ToolChoice::Required),
         Just(ToolChoice::Named("plain".to_owned())),
     ];
-    let deadline = prop_oneof![4 => Just(1_000_000), 1 => 0_u64..200];
+    let deadline = prop_oneof![4 => Just(100_000), 1 => 0_u64..200];
     (
         option::weighted(0.5, stop),
         option::weighted(0.3, choice),
