@@ -1,7 +1,7 @@
 //! A run that waits in a file: one process asks, another answers and goes on.
 //!
 //! `cargo run --example pause_across_processes` starts both, one after the other. By hand:
-//! `… -- ask` writes the file and ends; `… -- answer`, any time later, reads it and goes on.
+//! `… -- ask` writes `raf_paused.json` and ends; `… -- answer`, any time later, reads it and goes on.
 //!
 //! What waits is sealed, as if the file went through hands that nobody vouches for (a browser, a
 //! queue): changed by a byte, it is refused. `RAF_SEALING_KEY` gives the key.
@@ -12,7 +12,7 @@
 )]
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
 use raf_core::{
@@ -41,8 +41,8 @@ struct Transfer {
     amount: u64,
 }
 
-/// Nothing but the bank can tell whether the same file was answered twice. The key is the same in every
-/// process, so the bank does the work once.
+/// A copy of the file can be answered a second time, and these processes share nothing that would tell.
+/// The key is the same each time: a bank that knows it sends the money once.
 async fn transfer(context: ToolContext, transfer: Transfer) -> String {
     let key = context.idempotency_key();
     format!("sent {} to {} as {key}", transfer.amount, transfer.to)
@@ -65,7 +65,7 @@ fn sealer() -> raf_core::Result<PausedRunSealer> {
 }
 
 /// The first process: runs until the run waits, writes it down, ends.
-async fn ask(file: &PathBuf) -> Result<(), Box<dyn Error>> {
+async fn ask(file: &Path) -> Result<(), Box<dyn Error>> {
     let call = Reply::calls([(
         "call_1",
         "transfer",
@@ -94,7 +94,7 @@ async fn ask(file: &PathBuf) -> Result<(), Box<dyn Error>> {
 }
 
 /// The second process: reads it, has a person decide, goes on.
-async fn answer(file: &PathBuf) -> Result<(), Box<dyn Error>> {
+async fn answer(file: &Path) -> Result<(), Box<dyn Error>> {
     let saved: Saved = serde_json::from_slice(&std::fs::read(file)?)?;
     let paused = sealer()?.open(&saved.paused)?;
     let mut answers = Vec::new();
@@ -127,20 +127,29 @@ async fn answer(file: &PathBuf) -> Result<(), Box<dyn Error>> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::temp_dir().join("raf_paused_run.json");
-    match std::env::args().nth(1).as_deref() {
-        Some("ask") => ask(&file).await,
-        Some("answer") => answer(&file).await,
+    let mut arguments = std::env::args().skip(1);
+    let step = arguments.next();
+    let file = arguments.next().unwrap_or_else(|| "raf_paused.json".into());
+    match step.as_deref() {
+        Some("ask") => ask(Path::new(&file)).await,
+        Some("answer") => answer(Path::new(&file)).await,
         Some(other) => Err(format!("there is ask and answer, and no '{other}'").into()),
-        None => {
-            for step in ["ask", "answer"] {
-                println!("\n$ pause_across_processes {step}");
-                let status = Command::new(std::env::current_exe()?).arg(step).status()?;
-                if !status.success() {
-                    return Err(format!("{step} failed").into());
-                }
-            }
-            Ok(())
+        None => both(),
+    }
+}
+
+/// Starts both processes, one after the other.
+fn both() -> Result<(), Box<dyn Error>> {
+    let file = std::env::temp_dir().join(format!("raf_paused_{}.json", std::process::id()));
+    for step in ["ask", "answer"] {
+        println!("\n$ pause_across_processes {step} {}", file.display());
+        let status = Command::new(std::env::current_exe()?)
+            .arg(step)
+            .arg(&file)
+            .status()?;
+        if !status.success() {
+            return Err(format!("{step} failed").into());
         }
     }
+    Ok(())
 }

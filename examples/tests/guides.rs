@@ -105,3 +105,17 @@ fn links_lead_somewhere() {
     }
     assert!(broken.is_empty(), "{broken:#?}");
 }
+
+#[test]
+fn approvals_has_a_row_for_every_refusal() {
+    let guide = include_str!("../../docs/approvals.md");
+    let faults = include_str!("../../crates/framework/src/sealed/fault.rs");
+    check(guide, &variants(faults, "SealFault"));
+    let reasons = include_str!("../../crates/core/src/approval.rs");
+    let (_, texts) = reasons
+        .split_once("impl RefusalReason")
+        .expect("it is there");
+    let (texts, _) = texts.split_once("\n}").expect("it ends");
+    let texts: Vec<&str> = texts.split('"').skip(1).step_by(2).collect();
+    check(guide, &texts);
+}
