@@ -21,6 +21,9 @@ mod options;
 mod record;
 mod response;
 mod run_store;
+mod session;
+mod session_store;
+mod session_view;
 mod update;
 mod usage;
 
@@ -58,6 +61,9 @@ pub use response::{AgentResponse, LegSnapshot};
 pub use run_store::{
     ApprovalRule, ClaimOutcome, IRunStore, InMemoryRunStore, RunClaim, WriteOutcome,
 };
+pub use session::{BusyPolicy, ISession, Session, SessionChange, SessionLease, SessionRecord};
+pub use session_store::{ISessionStore, InMemorySessionStore};
+pub use session_view::SessionView;
 pub use tokio_util::sync::CancellationToken;
 pub use update::{
     AgentResponseUpdate, ErrorNotice, InterruptNotice, NestedUpdate, ResponseMetadata, ToolCallHead,
