@@ -56,7 +56,9 @@ pub use normalise::{HistoryFault, normalise, validate_history};
 pub use options::{
     ChatClientRunOptions, JsonSchemaFormat, ReasoningEffort, ResponseFormat, ToolChoice,
 };
-pub use record::{CallRecord, CallStatus, PausedRun, RunRecord, SettledRequest, Settlement};
+pub use record::{
+    CallAnswer, CallFacts, CallRecord, CallStatus, PausedRun, RunRecord, SettledRequest, Settlement,
+};
 pub use response::{AgentResponse, LegSnapshot};
 pub use run_store::{
     ApprovalRule, ClaimOutcome, IRunStore, InMemoryRunStore, RunClaim, WriteOutcome,

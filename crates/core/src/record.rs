@@ -1,5 +1,7 @@
 //! What is kept of a run that waits for the outside: the authority for its pending calls.
 
+mod facts;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -7,6 +9,8 @@ use crate::approval::{ApprovalRequest, ClosedReason, PendingCall, RefusalReason,
 use crate::content::{ToolCall, ToolOutcome, ToolResult};
 use crate::identity::{Occurrence, RunId};
 use crate::usage::{RoundUsage, Usage};
+
+pub use self::facts::{CallAnswer, CallFacts};
 
 /// The version of the JSON form that this version writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -188,6 +192,9 @@ pub struct CallRecord {
     /// How often its body was entered.
     #[serde(default)]
     pub attempts: u32,
+    /// What else is known of it.
+    #[serde(default, skip_serializing_if = "CallFacts::is_empty")]
+    pub facts: CallFacts,
     /// Where it stands.
     pub status: CallStatus,
 }
@@ -201,6 +208,7 @@ impl CallRecord {
             tool: None,
             arguments,
             attempts: 0,
+            facts: CallFacts::default(),
             status,
         }
     }
@@ -220,6 +228,12 @@ impl CallRecord {
     /// Sets how often its body was entered.
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
+        self
+    }
+
+    /// Sets what else is known of it.
+    pub fn with_facts(mut self, facts: CallFacts) -> Self {
+        self.facts = facts;
         self
     }
 }

@@ -1,17 +1,19 @@
 //! Observers of bodies: exactly one start and one end for each body that is entered.
 
+use std::any::Any;
 use std::fmt::Debug;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, StreamExt};
 use raf_core::Content;
 use tokio::time::Instant;
 
 use crate::context::ToolContext;
-use crate::error::{Interrupt, ToolError, ToolErrorKind};
+use crate::error::{Interrupt, ToolError};
+use crate::execution::{ExecutionOptions, panic_error};
 use crate::output::ToolOutput;
 use crate::tool::ToolArguments;
 
@@ -67,7 +69,7 @@ impl CallbackCall {
 
 /// The observation of one body. Dropped without an end, it says that the body was dropped.
 pub(crate) struct Observation {
-    callbacks: Vec<Arc<dyn IToolCallback>>,
+    options: Arc<ExecutionOptions>,
     call: CallbackCall,
     ended: bool,
 }
@@ -75,15 +77,15 @@ pub(crate) struct Observation {
 impl Observation {
     /// Begins to observe; `None` where nobody watches.
     pub(crate) fn begin(
-        callbacks: &[Arc<dyn IToolCallback>],
+        options: &Arc<ExecutionOptions>,
         context: &ToolContext,
         arguments: &ToolArguments,
     ) -> Option<Self> {
-        if callbacks.is_empty() {
+        if options.callbacks.is_empty() {
             return None;
         }
         let observation = Self {
-            callbacks: callbacks.to_vec(),
+            options: Arc::clone(options),
             call: CallbackCall {
                 context: context.clone(),
                 started: Instant::now(),
@@ -95,7 +97,7 @@ impl Observation {
     }
 
     fn tell(&self, tell: impl Fn(&dyn IToolCallback, &CallbackCall)) {
-        for callback in &self.callbacks {
+        for callback in &self.options.callbacks {
             let told = catch_unwind(AssertUnwindSafe(|| tell(&**callback, &self.call)));
             if told.is_err() {
                 tracing::error!(?callback, "a tool callback panicked");
@@ -131,17 +133,25 @@ impl Observation {
         }
     }
 
+    /// Says that the body panicked.
+    pub(crate) fn panicked(&mut self, payload: &(dyn Any + Send)) {
+        if !self.ended {
+            self.failed(&panic_error(payload));
+        }
+    }
+
     fn watch(
         self,
         pieces: BoxStream<'static, Result<Content, ToolError>>,
     ) -> BoxStream<'static, Result<Content, ToolError>> {
-        let watched = Watched {
-            pieces,
-            observation: self,
-        };
-        futures::stream::unfold(watched, async |mut watched| {
-            let piece = watched.pieces.next().await;
-            let observation = &mut watched.observation;
+        futures::stream::unfold((pieces, self), async |(mut pieces, mut observation)| {
+            let piece = match AssertUnwindSafe(pieces.next()).catch_unwind().await {
+                Ok(piece) => piece,
+                Err(payload) => {
+                    observation.panicked(&*payload);
+                    resume_unwind(payload)
+                }
+            };
             match &piece {
                 Some(Ok(piece)) => {
                     observation.tell(|callback, call| callback.on_piece(call, piece));
@@ -153,23 +163,16 @@ impl Observation {
                 }
                 Some(Err(_)) | None => {}
             }
-            piece.map(|piece| (piece, watched))
+            piece.map(|piece| (piece, (pieces, observation)))
         })
         .boxed()
     }
 }
 
-struct Watched<S: Stream> {
-    pieces: S,
-    observation: Observation,
-}
-
 impl Drop for Observation {
     fn drop(&mut self) {
         if !self.ended {
-            let error = ToolError::cancelled();
-            debug_assert_eq!(error.kind(), ToolErrorKind::Cancelled);
-            self.failed(&error);
+            self.failed(&ToolError::cancelled());
         }
     }
 }

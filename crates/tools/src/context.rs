@@ -10,6 +10,7 @@ use serde_json::Value;
 #[derive(Clone)]
 pub struct ToolContext(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     call_id: String,
     tool_name: String,
@@ -33,12 +34,25 @@ pub struct Resumption {
     pub state: Value,
     /// The answer from the outside.
     pub data: Value,
+    /// Whether a middleware had asked, and not the body: the body does not see it then. A middleware
+    /// tells its own question from that of another middleware by the state that it left.
+    pub by_middleware: bool,
 }
 
 impl Resumption {
-    /// The state left behind, and the answer.
+    /// The state that a body left behind, and the answer.
     pub fn new(state: Value, data: Value) -> Self {
-        Self { state, data }
+        Self {
+            state,
+            data,
+            by_middleware: false,
+        }
+    }
+
+    /// Sets whether a middleware had asked.
+    pub fn with_middleware(mut self, by_middleware: bool) -> Self {
+        self.by_middleware = by_middleware;
+        self
     }
 }
 
@@ -95,7 +109,8 @@ impl ToolContext {
         self.0.occurrence.idempotency_key(&self.0.run_id)
     }
 
-    /// How often the body has been entered for this call, this time included: from 1.
+    /// How often the body has been entered for this call, this time included: from 1. In a middleware:
+    /// which entry the next one is.
     pub fn attempt(&self) -> u32 {
         self.0.attempt
     }
@@ -132,6 +147,17 @@ impl ToolContext {
     /// Set if an earlier entry of this call was interrupted: its state, and the answer.
     pub fn resumption(&self) -> Option<&Resumption> {
         self.0.resumption.as_ref()
+    }
+
+    /// The context as a body sees it at an entry of it: without answers to questions of middleware.
+    pub(crate) fn for_body(mut self, attempt: u32) -> Self {
+        let hidden = self.resumption().is_some_and(|answer| answer.by_middleware);
+        if hidden || attempt != self.0.attempt {
+            let inner = Arc::make_mut(&mut self.0);
+            inner.attempt = attempt;
+            inner.resumption.take_if(|answer| answer.by_middleware);
+        }
+        self
     }
 }
 

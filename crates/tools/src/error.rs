@@ -156,6 +156,11 @@ impl ToolError {
         self.interrupt.as_deref()
     }
 
+    /// What a tool that waits says; the error itself if it is another one.
+    pub(crate) fn into_interrupt(mut self) -> Result<Interrupt, Self> {
+        self.interrupt.take().map(|it| *it).ok_or(self)
+    }
+
     /// The text and those of all errors below, for the log.
     pub fn detail(&self) -> String {
         let mut detail = self.message.clone();

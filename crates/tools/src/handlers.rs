@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use raf_core::{Content, ToolOutcome};
+use raf_core::{Content, Occurrence, ToolCall, ToolOutcome};
 
 use crate::error::ToolError;
 use crate::middleware::PreparingCall;
@@ -89,6 +89,19 @@ pub trait IArgumentHandler: Debug + Send + Sync {
 pub trait IResultRenderer: Debug + Send + Sync {
     /// The content to show instead, or `None` to leave it. Empty content is not taken: a result is
     /// never empty.
-    fn render(&self, tool: &str, outcome: ToolOutcome, content: &[Content])
-    -> Option<Vec<Content>>;
+    fn render(&self, call: &RenderingCall<'_>, content: &[Content]) -> Option<Vec<Content>>;
+}
+
+/// A call whose result is rendered.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RenderingCall<'a> {
+    /// The tool, by its canonical name.
+    pub tool: &'a str,
+    /// The call as the model made it.
+    pub call: &'a ToolCall,
+    /// The call's place in its run.
+    pub occurrence: Occurrence,
+    /// What became of it.
+    pub outcome: ToolOutcome,
 }

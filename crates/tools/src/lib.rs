@@ -35,7 +35,7 @@ pub use function::{
     FunctionTool, IntoToolOutput, IntoToolValue, Json, ToolParams, dynamic_tool, parameters_schema,
     tool_fn, tool_fn_with_context,
 };
-pub use handlers::{IArgumentHandler, IResultRenderer, ToolAliases};
+pub use handlers::{IArgumentHandler, IResultRenderer, RenderingCall, ToolAliases};
 pub use kinds::{KindTool, KindToolBuilder, call_stream, call_whole};
 pub use middleware::{IToolMiddleware, Next, PreparingCall, ToolInvocation};
 pub use namespace::NamespacedTools;

@@ -20,6 +20,11 @@ use crate::tool::ToolArguments;
 ///   or wrap the output (a stream stays a stream), take time, retry where the tool is idempotent, ask
 ///   the outside ([`ToolError::interrupt`]), or end the run ([`ToolError::terminate`]).
 ///
+/// An answer to its question finds it again at the next entry, with what it left
+/// ([`ToolContext::resumption`]); the body does not see it. A body that has ended is not entered again
+/// on behalf of a question that was asked behind it, unless its tool is idempotent: keep the output
+/// in the state of the interrupt.
+///
 /// Calls of unknown tools pass through it too; calls that are finished do not pass again when a
 /// batch is resumed. A panic settles that one call as failed.
 #[async_trait]
@@ -119,5 +124,46 @@ impl Next<'_> {
     /// Whether the tool may be run more than once for this call.
     pub fn is_idempotent(&self) -> bool {
         self.terminal.is_idempotent()
+    }
+}
+
+/// A middleware around the tools whose name fits.
+pub(crate) struct ScopedMiddleware<F, M> {
+    fits: F,
+    middleware: M,
+}
+
+impl<F, M> ScopedMiddleware<F, M> {
+    pub(crate) fn new(fits: F, middleware: M) -> Self {
+        Self { fits, middleware }
+    }
+}
+
+impl<F, M: Debug> Debug for ScopedMiddleware<F, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.middleware.fmt(f)
+    }
+}
+
+#[async_trait]
+impl<F, M> IToolMiddleware for ScopedMiddleware<F, M>
+where
+    F: Fn(&str) -> bool + Send + Sync,
+    M: IToolMiddleware,
+{
+    fn applies_to(&self, tool: &str) -> bool {
+        (self.fits)(tool) && self.middleware.applies_to(tool)
+    }
+
+    fn prepare(&self, call: &mut PreparingCall<'_>) -> Result<(), ToolError> {
+        self.middleware.prepare(call)
+    }
+
+    async fn around(
+        &self,
+        invocation: ToolInvocation,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        self.middleware.around(invocation, next).await
     }
 }

@@ -103,7 +103,7 @@ impl<T: ITool + ?Sized> ITool for Arc<T> {
     reason = "independent properties, each with its setter"
 )]
 pub struct ToolLimits {
-    /// How long one call may take from the entry of its body. Default: the executor's.
+    /// How long one call may take from its start. Default: the executor's.
     pub deadline: ToolDeadline,
     /// How many bodies of this tool may be in flight at once, over all runs of one executor.
     /// Default: no limit of its own.

@@ -223,7 +223,7 @@ async fn drive(
 fn results(batch: &OpenBatch) -> impl Iterator<Item = (&str, ToolOutcome)> {
     batch
         .outcomes()
-        .map(|(call, done)| (call.name(), done.outcome))
+        .map(|(call, done)| (call.tool_name(), done.outcome))
 }
 
 /// Counts a round whose calls all have their outcome, in call order.
@@ -234,7 +234,7 @@ fn count(batch: &OpenBatch, leg: &mut Leg, options: &FunctionInvokingOptions) ->
     if !counts {
         return Repetition::GoOn;
     }
-    let calls = round_calls(batch.calls().iter().map(|call| &call.call));
+    let calls = round_calls(batch.calls());
     let digests = batch.digests().into_values().collect();
     leg.run
         .no_progress
@@ -254,7 +254,7 @@ impl Warning {
             .iter()
             .all(|call| matches!(call.state, CallState::Ready(_) | CallState::Settled(_)));
         let repeated = || {
-            let calls = round_calls(calls.iter().map(|call| &call.call));
+            let calls = round_calls(calls);
             leg.run
                 .no_progress
                 .may_warn(&calls, options.no_progress_rounds)

@@ -1,7 +1,7 @@
 //! Notices a model that repeats itself: the same calls with the same results (contract F4). Pure.
 
-use raf_core::{ToolCall, canonical_json};
-use raf_tools::ResultDigest;
+use raf_core::canonical_json;
+use raf_tools::{BatchCall, ResultDigest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,15 +29,15 @@ pub(super) enum Repetition {
 }
 
 /// The calls of a round as they are compared.
-pub(super) fn round_calls<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> RoundCalls {
+pub(super) fn round_calls(calls: &[BatchCall]) -> RoundCalls {
     calls
-        .into_iter()
+        .iter()
         .map(|call| {
-            let arguments = match call.parsed_arguments() {
+            let arguments = match call.call.parsed_arguments() {
                 Ok(arguments) => canonical_json(&Value::Object(arguments.clone())),
-                Err(_) => call.arguments().to_owned(),
+                Err(_) => call.call.arguments().to_owned(),
             };
-            (call.name().to_owned(), arguments)
+            (call.tool_name().to_owned(), arguments)
         })
         .collect()
 }

@@ -99,44 +99,34 @@ pub(super) fn plan(
         let end = FinishReason::Budget(BudgetLimit::WallTime);
         return all_skipped(calls, facts, SkipReason::Limit, Some(end));
     }
-    let prepared: Vec<(Occurrence, &ToolCall, CallState)> = numbered(calls, facts.round)
-        .map(|(occurrence, call)| {
-            (
-                occurrence,
-                call,
-                preparation.prepare(occurrence, call).into_state(),
-            )
-        })
+    let mut prepared: Vec<BatchCall> = numbered(calls, facts.round)
+        .map(|(occurrence, call)| preparation.batch_call(occurrence, call))
         .collect();
     let stop_on_unknown = options.execution.unknown_tools.stops()
-        && prepared.iter().any(|(_, _, state)| state.is_unknown_tool());
+        && prepared.iter().any(|call| call.state.is_unknown_tool());
     let mut end =
         stop_on_unknown.then_some(FinishReason::Terminated(TerminationCause::UnknownTool));
-    let calls = prepared
-        .into_iter()
-        .map(|(occurrence, call, state)| {
-            let skip = |reason| CallState::Settled(SettledCall::skipped(occurrence, call, reason));
-            let state = if stop_on_unknown && !state.is_unknown_tool() {
-                skip(SkipReason::Terminated)
-            } else {
-                match counters.admit(call.name(), options) {
-                    CallBudget::Fits => judged(state, policy),
-                    CallBudget::ToolUsedUp => skip(SkipReason::Limit),
-                    CallBudget::RunUsedUp => {
-                        end.get_or_insert(super::counters::CALLS_USED_UP);
-                        skip(SkipReason::Limit)
-                    }
+    for call in &mut prepared {
+        let skip =
+            |reason| CallState::Settled(SettledCall::skipped(call.occurrence, &call.call, reason));
+        call.state = if stop_on_unknown && !call.state.is_unknown_tool() {
+            skip(SkipReason::Terminated)
+        } else {
+            match counters.admit(call.tool_name(), options) {
+                CallBudget::Fits => judged(
+                    std::mem::replace(&mut call.state, CallState::DeclaredOnly),
+                    policy,
+                ),
+                CallBudget::ToolUsedUp => skip(SkipReason::Limit),
+                CallBudget::RunUsedUp => {
+                    end.get_or_insert(super::counters::CALLS_USED_UP);
+                    skip(SkipReason::Limit)
                 }
-            };
-            BatchCall {
-                occurrence,
-                call: call.clone(),
-                state,
             }
-        })
-        .collect();
+        };
+    }
     BatchPlan {
-        batch: OpenBatch::new(facts.run_id.clone(), facts.round, calls),
+        batch: OpenBatch::new(facts.run_id.clone(), facts.round, prepared),
         end,
     }
 }
@@ -176,10 +166,9 @@ fn all_skipped(
     end: Option<FinishReason>,
 ) -> BatchPlan {
     let calls = numbered(calls, facts.round)
-        .map(|(occurrence, call)| BatchCall {
-            occurrence,
-            call: call.clone(),
-            state: CallState::Settled(SettledCall::skipped(occurrence, call, reason)),
+        .map(|(occurrence, call)| {
+            let skipped = CallState::Settled(SettledCall::skipped(occurrence, call, reason));
+            BatchCall::new(occurrence, call.clone(), skipped)
         })
         .collect();
     BatchPlan {

@@ -6,7 +6,7 @@ use raf_core::{
     Error, ErrorKind, MessageRole, PendingCall, RefusalReason, Result, RunId, RunRecord,
     Settlement, ToolApprovalResponse, ToolCall, ToolResult, canonical_json,
 };
-use raf_tools::{Applied, CallState, OpenBatch, SettledCall, ToolSet};
+use raf_tools::{Applied, CallState, OpenBatch, Preparation, SettledCall, ToolSet};
 use serde_json::Value;
 
 use super::leg::Leg;
@@ -52,7 +52,13 @@ pub(super) async fn begin(
         return without_record(leg, &answers).await;
     }
     leg.pending = record.pending();
-    let mut batch = OpenBatch::from_record(&run_id, record.round, &record.calls, tools)?;
+    let preparation = Preparation {
+        tools,
+        options: &options.execution,
+        run_id: &run_id,
+        extensions: &leg.options.extensions,
+    };
+    let mut batch = OpenBatch::from_record(preparation, record.round, &record.calls)?;
     let mut step = Step::new(record, batch.clone());
     let rules = leg.store.remembered(&rules_scope).await?;
     let session_id = leg.options.session_id.clone();

@@ -22,6 +22,8 @@ pub struct ExecuteOptions {
     pub extensions: raf_core::Extensions,
     /// The run that the calls belong to; a random one if unset.
     pub run_id: Option<RunId>,
+    /// The run that the run is nested in.
+    pub parent_run_id: Option<RunId>,
     /// The round within the run.
     pub round: u32,
 }
@@ -60,6 +62,12 @@ impl ExecuteOptions {
     pub fn with_run(mut self, run_id: RunId, round: u32) -> Self {
         self.run_id = Some(run_id);
         self.round = round;
+        self
+    }
+
+    /// Sets the run that the run is nested in: that of the tool whose body uses the executor.
+    pub fn with_parent_run_id(mut self, parent: RunId) -> Self {
+        self.parent_run_id = Some(parent);
         self
     }
 }

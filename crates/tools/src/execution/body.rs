@@ -60,7 +60,7 @@ pub(super) async fn run_body(
     }
     let body = AssertUnwindSafe(async move {
         let output = invocation.run(context.clone()).await?;
-        whole(output, &context).await
+        whole(output, &context, &invocation).await
     })
     .catch_unwind();
     let mut body = Box::pin(body);
@@ -101,14 +101,20 @@ pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 /// The whole of an output: pieces of a stream are shown as progress and joined by kind.
-async fn whole(output: ToolOutput, context: &ToolContext) -> Result<BodyValue, ToolError> {
+async fn whole(
+    output: ToolOutput,
+    context: &ToolContext,
+    invocation: &Invocation,
+) -> Result<BodyValue, ToolError> {
     Ok(match output {
         ToolOutput::Void => BodyValue::Void,
         ToolOutput::Text(text) => BodyValue::Text(text),
         ToolOutput::Json(value) => BodyValue::Json(value),
         ToolOutput::Parts(parts) => BodyValue::Parts(parts),
         ToolOutput::Stream(pieces) => {
-            BodyValue::Parts(join(pieces, |piece| context.progress(piece.clone())).await?)
+            let joined = join(pieces, |piece| context.progress(piece.clone())).await;
+            invocation.streamed(&joined);
+            BodyValue::Parts(joined?)
         }
     })
 }

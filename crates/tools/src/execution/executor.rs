@@ -25,7 +25,7 @@ use crate::toolset::ToolSet;
 #[derive(Clone, Debug)]
 pub struct ToolExecutor {
     registry: ToolRegistry,
-    options: ExecutionOptions,
+    options: Arc<ExecutionOptions>,
     permits: Arc<ToolPermits>,
 }
 
@@ -39,7 +39,7 @@ impl ToolExecutor {
     pub fn with_options(registry: ToolRegistry, options: ExecutionOptions) -> Self {
         Self {
             registry,
-            options,
+            options: Arc::new(options),
             permits: Arc::default(),
         }
     }
@@ -137,8 +137,8 @@ impl ToolExecutor {
         }
         let mut record = paused.into_record();
         let tools = self.visible(&options)?;
-        let mut batch =
-            OpenBatch::from_record(&record.run_id, record.round, &record.calls, &tools)?;
+        let preparation = self.preparation(&tools, &record.run_id, &options.extensions);
+        let mut batch = OpenBatch::from_record(preparation, record.round, &record.calls)?;
         let mut refusals = Vec::new();
         let mut settled = 0;
         for answer in answers {
@@ -185,11 +185,7 @@ impl ToolExecutor {
         let mut states: Vec<BatchCall> = (0..)
             .map(|position| Occurrence::new(round, position))
             .zip(calls)
-            .map(|(occurrence, call)| BatchCall {
-                occurrence,
-                call: call.clone(),
-                state: preparation.prepare(occurrence, call).into_state(),
-            })
+            .map(|(occurrence, call)| preparation.batch_call(occurrence, call))
             .collect();
         let stops = self.options.unknown_tools.stops()
             && states.iter().any(|call| call.state.is_unknown_tool());
@@ -221,6 +217,7 @@ impl ToolExecutor {
             whole_batch: false,
         };
         let context = BatchContext::new(record.run_id.clone(), options.cancellation)
+            .with_parent_run_id(options.parent_run_id)
             .with_extensions(options.extensions);
         let updates = emit_stream(async move |mut out: Emitter<ExecutionUpdate>| {
             let mut abandoned = Vec::new();
@@ -286,7 +283,7 @@ impl ToolExecutor {
     /// A batch over calls that were prepared.
     pub fn batch(&self, context: BatchContext, calls: Vec<QueuedCall>) -> Batch {
         let permits = Arc::clone(&self.permits);
-        Batch::new(context, self.options.clone(), permits, calls)
+        Batch::new(context, Arc::clone(&self.options), permits, calls)
     }
 }
 

@@ -2,35 +2,45 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 
 use super::body::panic_message;
 use super::options::ExecutionOptions;
 use super::prepare::ReadyCall;
+use super::progress::Progress;
 use crate::arguments::check_arguments;
-use crate::callbacks::{IToolCallback, Observation};
+use crate::callbacks::Observation;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::middleware::{IToolMiddleware, Next, ToolInvocation};
+use crate::middleware::{Next, ToolInvocation};
 use crate::output::ToolOutput;
+use crate::tool::ToolArguments;
 
 /// Everything between the start of a call and its body.
 pub(super) struct Invocation {
-    middleware: Vec<Arc<dyn IToolMiddleware>>,
     terminal: Terminal,
-    approved: bool,
 }
 
 /// The end of the way: the body, entered once.
 pub(crate) struct Terminal {
-    ready: Box<ReadyCall>,
-    callbacks: Vec<Arc<dyn IToolCallback>>,
-    entered: AtomicBool,
-    on_entry: Box<dyn Fn() + Send + Sync>,
+    ready: Arc<ReadyCall>,
+    options: Arc<ExecutionOptions>,
+    progress: Arc<Progress>,
+    entries: Arc<Mutex<Entries>>,
+}
+
+/// What became of the body of a call, as far as it is not in the call's end.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// How often it was entered.
+    pub(super) count: u32,
+    /// Whether its last entry asked the outside.
+    pub(super) asked: bool,
+    /// The arguments that it ran with, where a middleware changed them on the way.
+    pub(super) arguments: Option<ToolArguments>,
 }
 
 impl fmt::Debug for Terminal {
@@ -42,21 +52,34 @@ impl fmt::Debug for Terminal {
 }
 
 impl Invocation {
-    /// The way of a call. `on_entry` is told when the body is entered.
+    /// The way of a call. The batch is told when the body is entered.
     pub(super) fn new(
-        ready: Box<ReadyCall>,
-        options: &ExecutionOptions,
-        on_entry: impl Fn() + Send + Sync + 'static,
+        ready: Arc<ReadyCall>,
+        options: Arc<ExecutionOptions>,
+        progress: Arc<Progress>,
     ) -> Self {
+        let entries = Arc::default();
         Self {
-            middleware: options.middleware.clone(),
-            approved: ready.approved,
             terminal: Terminal {
                 ready,
-                callbacks: options.callbacks.clone(),
-                entered: AtomicBool::new(false),
-                on_entry: Box::new(on_entry),
+                options,
+                progress,
+                entries,
             },
+        }
+    }
+
+    /// What becomes of the body, to be looked at when the call has ended.
+    pub(super) fn entries(&self) -> Arc<Mutex<Entries>> {
+        Arc::clone(&self.terminal.entries)
+    }
+
+    /// Notes how a stream of the call ended. What is around it has seen it; nothing being around it,
+    /// its interrupt is the body's own.
+    pub(super) fn streamed<T>(&self, end: &Result<T, ToolError>) {
+        let bare = self.terminal.options.middleware.is_empty();
+        if bare && matches!(end, Err(error) if error.as_interrupt().is_some()) {
+            lock(&self.terminal.entries).asked = true;
         }
     }
 
@@ -65,10 +88,10 @@ impl Invocation {
         let invocation = ToolInvocation {
             context,
             arguments: self.terminal.ready.arguments.clone(),
-            approved: self.approved,
+            approved: self.terminal.ready.approved,
         };
         let next = Next {
-            rest: &self.middleware,
+            rest: &self.terminal.options.middleware,
             terminal: &self.terminal,
         };
         next.run(invocation).await
@@ -89,39 +112,111 @@ impl Terminal {
         let ToolInvocation {
             context, arguments, ..
         } = invocation;
-        if let Some(unknown) = &self.ready.unknown {
-            return Err(ToolError::unknown_tool(unknown.as_str()));
+        if let Some(refusal) = &self.ready.refusal {
+            return Err(ToolError::unknown_tool(refusal.as_str()));
         }
-        if arguments != self.ready.arguments {
-            if self.ready.approved {
-                return Err(ToolError::permission_denied(
-                    "the arguments changed after they were approved; the tool was not run",
-                ));
+        let wrapped = !self.options.middleware.is_empty();
+        let changed = wrapped && arguments != self.ready.arguments;
+        if changed {
+            self.check_changed(&arguments)?;
+        }
+        let attempt = self.begin_entry(changed.then(|| arguments.clone()))?;
+        self.progress.entered(self.ready.occurrence);
+        let context = context.for_body(attempt);
+        let result = self.body(context, arguments).await;
+        match result {
+            Ok(ToolOutput::Stream(pieces)) if wrapped => {
+                // What the stream ends with is seen here first: a middleware may hide it.
+                let entries = Arc::clone(&self.entries);
+                Ok(ToolOutput::stream(pieces.inspect(move |piece| {
+                    if matches!(piece, Err(error) if error.as_interrupt().is_some()) {
+                        lock(&entries).asked = true;
+                    }
+                })))
             }
-            let value = Value::Object(arguments.clone());
-            check_arguments(self.name(), value, self.ready.tool.schema())
-                .map_err(|fault| ToolError::invalid_parameters(fault.to_string()))?;
+            Err(error) if error.as_interrupt().is_some() => {
+                lock(&self.entries).asked = true;
+                Err(error)
+            }
+            result => result,
         }
-        if self.entered.swap(true, Ordering::SeqCst) && !self.is_idempotent() {
+    }
+
+    /// Validates arguments that a middleware changed around the call.
+    fn check_changed(&self, arguments: &ToolArguments) -> Result<(), ToolError> {
+        if self.ready.approved {
+            return Err(ToolError::permission_denied(
+                "the arguments changed after they were approved; the tool was not run",
+            ));
+        }
+        let value = Value::Object(arguments.clone());
+        check_arguments(self.name(), value, self.ready.tool.schema())
+            .map(drop)
+            .map_err(|fault| ToolError::invalid_parameters(fault.to_string()))
+    }
+
+    /// Notes an entry, unless it is once too often; says which it is, from 1.
+    fn begin_entry(&self, changed: Option<ToolArguments>) -> Result<u32, ToolError> {
+        let mut entries = lock(&self.entries);
+        if (entries.count > 0 || self.ready.body_ended) && !self.is_idempotent() {
             return Err(ToolError::execution_failed(
                 "a middleware ran a tool twice that is not idempotent: the body was not entered \
                  again",
             ));
         }
-        (self.on_entry)();
+        let attempt = self.ready.attempt + entries.count;
+        entries.count += 1;
+        entries.asked = false;
+        entries.arguments = changed;
+        Ok(attempt)
+    }
+
+    async fn body(
+        &self,
+        context: ToolContext,
+        arguments: ToolArguments,
+    ) -> Result<ToolOutput, ToolError> {
         let tool = self.ready.tool.tool();
-        let Some(mut observation) = Observation::begin(&self.callbacks, &context, &arguments)
-        else {
+        let Some(mut observation) = Observation::begin(&self.options, &context, &arguments) else {
             return tool.call(context, arguments).await;
         };
         let body = AssertUnwindSafe(tool.call(context, arguments)).catch_unwind();
         match body.await {
             Ok(result) => observation.end(result),
             Err(payload) => {
-                let message = format!("panicked: {}", panic_message(&*payload));
-                observation.failed(&ToolError::execution_failed(message));
+                observation.panicked(&*payload);
                 resume_unwind(payload)
             }
         }
     }
+}
+
+pub(super) fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ReadyCall {
+    /// The call as it goes on behind an entry that asked the outside.
+    pub(super) fn interrupted(mut self, entries: &Entries) -> Self {
+        self.attempt += entries.count;
+        self.asked_around = !entries.asked;
+        self.body_ended |= entries.count > 0 && !entries.asked;
+        self.resumption = None;
+        self
+    }
+
+    /// The call as it ran.
+    pub(super) fn ran(mut self: Arc<Self>, entries: &mut Entries) -> Arc<Self> {
+        if let Some(arguments) = entries.arguments.take() {
+            let ready = Arc::make_mut(&mut self);
+            ready.arguments = arguments;
+            ready.rewritten = true;
+        }
+        self
+    }
+}
+
+/// The message of a panic, as callbacks are told.
+pub(crate) fn panic_error(payload: &(dyn std::any::Any + Send)) -> ToolError {
+    ToolError::execution_failed(format!("panicked: {}", panic_message(payload)))
 }

@@ -13,12 +13,13 @@ mod prepare;
 mod progress;
 mod render;
 mod stopping;
+mod unknown;
 
 pub use alone::{ExecuteOptions, Execution, ExecutionUpdate};
 pub use batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
 pub use digest::ResultDigest;
 pub use executor::ToolExecutor;
-pub(crate) use invoke::Terminal;
+pub(crate) use invoke::{Terminal, panic_error};
 pub use open_batch::{
     Applied, BatchCall, CallState, DoneCall, HoldPolicy, OpenBatch, address_of, rejection,
 };

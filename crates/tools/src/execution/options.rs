@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::callbacks::IToolCallback;
 use crate::handlers::{IArgumentHandler, IResultRenderer, ToolAliases};
-use crate::middleware::IToolMiddleware;
+use crate::middleware::{IToolMiddleware, ScopedMiddleware};
 use crate::tool::ITool;
 
 /// Limits and policies of a [`ToolExecutor`](crate::ToolExecutor).
@@ -14,7 +14,7 @@ use crate::tool::ITool;
 /// |---|---|
 /// | `mode` | parallel |
 /// | `max_concurrency` | 16 bodies at once per batch |
-/// | `deadline` | 60 s a call, from the entry of its body |
+/// | `deadline` | 60 s a call, from its start, middleware included |
 /// | `grace` | 2 s after a cancellation |
 /// | `max_result_bytes` | 64 KiB of text a result |
 /// | `error_policy` | errors go to the model |
@@ -28,8 +28,8 @@ pub struct ExecutionOptions {
     pub mode: ExecutionMode,
     /// How many bodies may be in flight at once in one batch. Agent-backed bodies do not count.
     pub max_concurrency: usize,
-    /// How long one call may take from the entry of its body, unless its tool says otherwise.
-    /// `None`: as long as it takes.
+    /// How long one call may take from its start, its middleware and the whole of its stream
+    /// included, unless its tool says otherwise. `None`: as long as it takes.
     pub deadline: Option<Duration>,
     /// How long a running body may take to end after it was told to stop.
     pub grace: Duration,
@@ -126,6 +126,15 @@ impl ExecutionOptions {
     pub fn with_middleware(mut self, middleware: impl IToolMiddleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
+    }
+
+    /// Adds code around every call of the tools whose name fits, inside what was added before.
+    pub fn with_middleware_for(
+        self,
+        fits: impl Fn(&str) -> bool + Send + Sync + 'static,
+        middleware: impl IToolMiddleware + 'static,
+    ) -> Self {
+        self.with_middleware(ScopedMiddleware::new(fits, middleware))
     }
 
     /// Adds an observer of bodies.

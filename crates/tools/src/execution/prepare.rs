@@ -1,25 +1,25 @@
 //! From a call to what is to be done with it: resolve, parse, validate, policy. Pure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use raf_core::{
-    Extensions, Occurrence, RunId, SkipReason, ToolCall, ToolDeclaration, ToolErrorClass,
+    CallRecord, Error, Extensions, Occurrence, Result, RunId, SkipReason, ToolCall, ToolErrorClass,
     ToolOutcome, ToolResult, TrustLabel,
 };
 use serde_json::Value;
 
-use super::open_batch::CallState;
-use super::options::{ExecutionOptions, UnknownToolPolicy};
+use super::body::panic_message;
+use super::open_batch::{BatchCall, CallState};
+use super::options::ExecutionOptions;
+use super::render::error_class;
+use super::unknown::{Unknown, unknown};
 use crate::arguments::{check_arguments, prepare_arguments};
-use crate::context::{Resumption, ToolContext};
+use crate::context::Resumption;
 use crate::error::ToolError;
 use crate::middleware::PreparingCall;
-use crate::output::ToolOutput;
 use crate::registered::RegisteredTool;
-use crate::tool::{ITool, ToolArguments, ToolLimits};
-use crate::toolset::{ToolEntryKind, ToolSet};
+use crate::tool::ToolArguments;
+use crate::toolset::{ToolEntry, ToolEntryKind, ToolSet};
 
 /// What is to be done with one call.
 #[derive(Clone, Debug)]
@@ -54,6 +54,10 @@ impl PreparedCall {
 /// A call whose tool is known and whose arguments have passed its schema.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts; they are recorded as such"
+)]
 pub struct ReadyCall {
     /// Its place in the run.
     pub occurrence: Occurrence,
@@ -73,8 +77,40 @@ pub struct ReadyCall {
     pub edited: bool,
     /// Whether aliases, a handler or a middleware changed the arguments.
     pub rewritten: bool,
-    /// Set if no tool has this name: what the model is told unless a middleware answers.
-    pub unknown: Option<String>,
+    /// Whether no tool has this name, so that a handler or only middleware runs.
+    pub unknown: bool,
+    /// What the model is told of an unknown tool unless a middleware answers.
+    pub refusal: Option<String>,
+    /// Whether what asked the outside last was a middleware around the body, and not the body.
+    pub asked_around: bool,
+    /// Whether the body has ended in an earlier leg: only what is around it is entered again.
+    pub body_ended: bool,
+}
+
+impl ReadyCall {
+    /// A call that nothing has happened to.
+    fn new(
+        occurrence: Occurrence,
+        call: &ToolCall,
+        tool: RegisteredTool,
+        arguments: ToolArguments,
+    ) -> Self {
+        Self {
+            occurrence,
+            call: call.clone(),
+            tool,
+            arguments,
+            attempt: 1,
+            resumption: None,
+            approved: false,
+            edited: false,
+            rewritten: false,
+            unknown: false,
+            refusal: None,
+            asked_around: false,
+            body_ended: false,
+        }
+    }
 }
 
 /// A call that is settled without a body.
@@ -142,11 +178,14 @@ impl Preparation<'_> {
         };
         let name = self.canonical_name(call.name());
         let found = self.tools.get(name);
-        let (tool, gated, unknown) = match found.map(|entry| (&entry.kind, entry.gated)) {
+        let (tool, gated, refusal) = match found.map(|entry| (&entry.kind, entry.gated)) {
             Some((ToolEntryKind::DeclaredOnly(_), _)) => return PreparedCall::DeclaredOnly,
             Some((ToolEntryKind::Body(tool), gated)) => (tool.clone(), gated, None),
-            None => match self.unknown(name) {
-                Ok((tool, text)) => (tool, false, text),
+            None => match unknown(self.options, self.tools, name) {
+                Ok(Unknown { tool, refusal }) => {
+                    let gated = tool.tool().requires_approval();
+                    (tool, gated, refusal)
+                }
                 Err(text) => return settle(ToolErrorClass::UnknownTool, Some(text)),
             },
         };
@@ -156,33 +195,25 @@ impl Preparation<'_> {
         }
         let (arguments, rewritten) = match self.rewrite(occurrence, call, tool.name()) {
             Ok(rewritten) => rewritten,
-            Err(Rewrite::Failed(text)) => {
-                return settle(ToolErrorClass::InvalidArguments, Some(text));
-            }
-            Err(Rewrite::Panicked) => return settle(ToolErrorClass::Panicked, None),
+            Err((class, text)) => return settle(class, text),
         };
         let checked = if rewritten {
             check_arguments(tool.name(), Value::Object(arguments), tool.schema())
         } else {
             prepare_arguments(call, tool.schema())
         };
-        let arguments = match checked {
-            Ok(arguments) => arguments,
-            Err(fault) => {
+        let arguments = match (checked, refusal.is_some()) {
+            (Ok(arguments), _) => arguments,
+            (Err(_), true) => return settle(ToolErrorClass::UnknownTool, refusal),
+            (Err(fault), false) => {
                 return settle(ToolErrorClass::InvalidArguments, Some(fault.to_string()));
             }
         };
         let ready = Box::new(ReadyCall {
-            occurrence,
-            call: call.clone(),
-            tool,
-            arguments,
-            attempt: 1,
-            resumption: None,
-            approved: false,
-            edited: false,
             rewritten,
-            unknown,
+            unknown: found.is_none(),
+            refusal,
+            ..ReadyCall::new(occurrence, call, tool, arguments)
         });
         if gated {
             PreparedCall::Gated(ready)
@@ -191,30 +222,70 @@ impl Preparation<'_> {
         }
     }
 
-    /// The name itself if there is a tool of it, else the tool that it is an alias of.
+    /// A call of a batch, prepared, under its tool's canonical name.
+    pub fn batch_call(&self, occurrence: Occurrence, call: &ToolCall) -> BatchCall {
+        let state = self.prepare(occurrence, call).into_state();
+        BatchCall::new(occurrence, call.clone(), state)
+            .with_tool(Some(self.canonical_name(call.name())))
+    }
+
+    /// A recorded call as it was when it was prepared, its tool resolved afresh (contract E8): a
+    /// handler of unknown tools for one that was unknown, never for one whose tool is gone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) if it cannot be resolved.
+    pub(super) fn recorded(
+        &self,
+        record: &CallRecord,
+        occurrence: Occurrence,
+    ) -> Result<ReadyCall> {
+        let name = record.tool_name();
+        let resolved = if record.facts.unknown {
+            let unknown = unknown(self.options, self.tools, name).ok();
+            unknown.map(|unknown| (unknown.tool, unknown.refusal))
+        } else {
+            let tool = self.tools.get(name).and_then(ToolEntry::body);
+            tool.map(|tool| (tool.clone(), None))
+        };
+        let Some((tool, refusal)) = resolved else {
+            return Err(Error::configuration(format!(
+                "the tool '{name}' of a pending call cannot be found: give the tools of the paused \
+                 run again when it is resumed. The call stays pending"
+            ))
+            .with_context("call", occurrence.to_string()));
+        };
+        let arguments = record.arguments.as_object().cloned().unwrap_or_default();
+        let facts = &record.facts;
+        let rewritten = record
+            .call
+            .parsed_arguments()
+            .is_ok_and(|written| *written != arguments);
+        Ok(ReadyCall {
+            attempt: record.attempts + 1,
+            resumption: facts.answer.as_ref().map(|answer| {
+                Resumption::new(answer.state.clone(), answer.data.clone())
+                    .with_middleware(facts.asked_around)
+            }),
+            approved: facts.approved,
+            edited: facts.edited,
+            rewritten,
+            unknown: facts.unknown,
+            refusal,
+            asked_around: facts.asked_around,
+            body_ended: facts.body_ended,
+            ..ReadyCall::new(occurrence, &record.call, tool, arguments)
+        })
+    }
+
+    /// The name itself if there is a tool of it or none at all, else the tool that it is an alias of.
     fn canonical_name<'n>(&'n self, name: &'n str) -> &'n str {
         if self.tools.get(name).is_some() {
             return name;
         }
-        self.options.aliases.canonical_name(name).unwrap_or(name)
-    }
-
-    /// What an unknown name comes to: the caller's handler, or something that middleware is put
-    /// around; else the text of the error.
-    fn unknown(&self, name: &str) -> Result<(RegisteredTool, Option<String>), String> {
-        if let UnknownToolPolicy::Handle(handler) = &self.options.unknown_tools {
-            return Ok((UnknownTool::registered(name, Some(handler)), None));
-        }
-        let text = unknown_text(self.tools, name);
-        let wrapped = self
-            .options
-            .middleware
-            .iter()
-            .any(|middleware| middleware.applies_to(name));
-        if wrapped && !matches!(self.options.unknown_tools, UnknownToolPolicy::Stop) {
-            return Ok((UnknownTool::registered(name, None), Some(text)));
-        }
-        Err(text)
+        let canonical = self.options.aliases.canonical_name(name);
+        canonical
+            .filter(|canonical| self.tools.get(canonical).is_some())
+            .unwrap_or(name)
     }
 
     /// The arguments after aliases, handler and prepare steps; those that are no JSON object pass
@@ -224,7 +295,7 @@ impl Preparation<'_> {
         occurrence: Occurrence,
         call: &ToolCall,
         tool: &str,
-    ) -> Result<(ToolArguments, bool), Rewrite> {
+    ) -> std::result::Result<(ToolArguments, bool), (ToolErrorClass, Option<String>)> {
         let options = self.options;
         let idle = options.middleware.is_empty()
             && options.argument_handler.is_none()
@@ -255,25 +326,21 @@ impl Preparation<'_> {
                     middleware.prepare(&mut preparing)?;
                 }
             }
-            Ok(())
+            Ok::<_, ToolError>(())
         }));
         match outcome {
             Ok(Ok(())) => {
                 let rewritten = preparing.arguments != *parsed;
                 Ok((preparing.arguments, rewritten))
             }
-            Ok(Err(error)) => Err(Rewrite::Failed(failed_text(&error))),
-            Err(_) => {
-                tracing::error!(tool, call_id = call.id(), "a prepare step panicked");
-                Err(Rewrite::Panicked)
+            Ok(Err(error)) => Err((error_class(error.kind(), false), Some(failed_text(&error)))),
+            Err(payload) => {
+                let panic = panic_message(&*payload);
+                tracing::error!(tool, call_id = call.id(), %panic, "a prepare step panicked");
+                Err((ToolErrorClass::Panicked, None))
             }
         }
     }
-}
-
-enum Rewrite {
-    Failed(String),
-    Panicked,
 }
 
 fn failed_text(error: &ToolError) -> String {
@@ -283,71 +350,4 @@ fn failed_text(error: &ToolError) -> String {
     let id = raf_core::correlation_id();
     tracing::error!(correlation_id = %id, error = %error.detail(), "a prepare step failed");
     format!("The call could not be prepared (error id {id}).")
-}
-
-fn unknown_text(tools: &ToolSet, name: &str) -> String {
-    let name: String = name.chars().take(100).collect();
-    let mut names = String::new();
-    for visible in tools.visible_names() {
-        if names.len() + visible.len() > 1_500 {
-            names.push_str(", …");
-            break;
-        }
-        if !names.is_empty() {
-            names.push_str(", ");
-        }
-        names.push_str(visible);
-    }
-    match names.as_str() {
-        "" => format!("Unknown tool '{name}'. No tools are available."),
-        names => format!("Unknown tool '{name}'. Available tools: {names}."),
-    }
-}
-
-/// What stands behind an unknown name: the caller's handler, or nothing.
-#[derive(Debug)]
-struct UnknownTool {
-    declaration: ToolDeclaration,
-    handler: Option<Arc<dyn ITool>>,
-}
-
-impl UnknownTool {
-    fn registered(name: &str, handler: Option<&Arc<dyn ITool>>) -> RegisteredTool {
-        RegisteredTool::unchecked(Arc::new(Self {
-            declaration: ToolDeclaration::new(name, ""),
-            handler: handler.cloned(),
-        }))
-    }
-}
-
-#[async_trait]
-impl ITool for UnknownTool {
-    fn declaration(&self) -> &ToolDeclaration {
-        &self.declaration
-    }
-
-    async fn call(
-        &self,
-        context: ToolContext,
-        arguments: ToolArguments,
-    ) -> Result<ToolOutput, ToolError> {
-        match &self.handler {
-            Some(handler) => handler.call(context, arguments).await,
-            None => Err(ToolError::unknown_tool("Unknown tool.")),
-        }
-    }
-
-    fn limits(&self) -> ToolLimits {
-        match &self.handler {
-            Some(handler) => handler.limits(),
-            None => ToolLimits::default(),
-        }
-    }
-
-    fn trust(&self) -> TrustLabel {
-        match &self.handler {
-            Some(handler) => handler.trust(),
-            None => TrustLabel::Framework,
-        }
-    }
 }

@@ -8,12 +8,13 @@ use raf_core::{
 };
 use serde_json::Value;
 
-use super::body::{BodyEnd, BodyValue};
+use super::body::{BodyEnd, BodyValue, panic_message};
 use super::digest::ResultDigest;
 use super::open_batch::edited_note;
 use super::options::ExecutionOptions;
 use super::prepare::ReadyCall;
 use crate::error::{Interrupt, ToolError, ToolErrorKind};
+use crate::handlers::RenderingCall;
 
 /// A body's end as a result.
 #[derive(Debug)]
@@ -83,9 +84,9 @@ fn outcome(
     };
     match end {
         BodyEnd::Returned(Ok(value)) => BodyOutcome::Settled(render_value(ready, value, options)),
-        BodyEnd::Returned(Err(error)) => match error.as_interrupt() {
-            Some(interrupt) => BodyOutcome::Interrupted(interrupt.clone()),
-            None => BodyOutcome::Settled(render_error(ready, &error, started, options)),
+        BodyEnd::Returned(Err(error)) => match error.into_interrupt() {
+            Ok(interrupt) => BodyOutcome::Interrupted(interrupt),
+            Err(error) => BodyOutcome::Settled(render_error(ready, &error, started, options)),
         },
         BodyEnd::Panicked(message) => {
             let id = correlation_id();
@@ -151,32 +152,38 @@ fn generic(
     }
 }
 
+/// The class of an error of a tool or of what is around it.
+pub(super) const fn error_class(kind: ToolErrorKind, started: bool) -> ToolErrorClass {
+    match kind {
+        ToolErrorKind::InvalidParameters => ToolErrorClass::InvalidArguments,
+        ToolErrorKind::PermissionDenied => ToolErrorClass::PermissionDenied,
+        ToolErrorKind::Timeout => ToolErrorClass::TimedOut { started },
+        ToolErrorKind::UnknownTool => ToolErrorClass::UnknownTool,
+        ToolErrorKind::ExecutionFailed
+        | ToolErrorKind::Fatal
+        | ToolErrorKind::Terminate
+        | ToolErrorKind::Cancelled
+        | ToolErrorKind::Interrupted => ToolErrorClass::Failed,
+    }
+}
+
 fn render_error(
     ready: &ReadyCall,
     error: &ToolError,
     started: bool,
     options: &ExecutionOptions,
 ) -> Rendered {
-    let class = match error.kind() {
-        ToolErrorKind::InvalidParameters => ToolErrorClass::InvalidArguments,
-        ToolErrorKind::PermissionDenied => ToolErrorClass::PermissionDenied,
-        ToolErrorKind::Timeout => ToolErrorClass::TimedOut { started },
-        ToolErrorKind::UnknownTool => ToolErrorClass::UnknownTool,
-        ToolErrorKind::Cancelled => {
-            let outcome = ToolOutcome::Cancelled { started };
-            return Rendered {
-                digest: ResultDigest::of(outcome, ""),
-                result: framework_result(ready, outcome)
-                    .text(outcome.default_text())
-                    .build(),
-                termination: None,
-            };
-        }
-        ToolErrorKind::ExecutionFailed
-        | ToolErrorKind::Fatal
-        | ToolErrorKind::Terminate
-        | ToolErrorKind::Interrupted => ToolErrorClass::Failed,
-    };
+    if error.kind() == ToolErrorKind::Cancelled {
+        let outcome = ToolOutcome::Cancelled { started };
+        return Rendered {
+            digest: ResultDigest::of(outcome, ""),
+            result: framework_result(ready, outcome)
+                .text(outcome.default_text())
+                .build(),
+            termination: None,
+        };
+    }
+    let class = error_class(error.kind(), started);
     let outcome = ToolOutcome::Error(class);
     let detail = error.detail();
     let builder = if error.is_model_visible() {
@@ -188,6 +195,7 @@ fn render_error(
         };
         capped(
             ready,
+            outcome,
             result(ready, outcome),
             vec![Content::text(text)],
             options,
@@ -207,7 +215,8 @@ fn render_error(
         };
         let text = generic(ready, what, &id, &detail, options);
         let cap = vec![Content::text(text)];
-        capped(ready, framework_result(ready, outcome), cap, options).correlation_id(id)
+        let builder = framework_result(ready, outcome);
+        capped(ready, outcome, builder, cap, options).correlation_id(id)
     };
     Rendered {
         result: builder.build(),
@@ -251,8 +260,9 @@ fn render_value(ready: &ReadyCall, value: BodyValue, options: &ExecutionOptions)
             (parts, digest)
         }
     };
+    let ok = result(ready, ToolOutcome::Ok);
     Rendered {
-        result: capped(ready, result(ready, ToolOutcome::Ok), parts, options).build(),
+        result: capped(ready, ToolOutcome::Ok, ok, parts, options).build(),
         digest,
         termination: None,
     }
@@ -270,11 +280,12 @@ fn text_or_note(text: String) -> String {
 /// the whole beside it.
 fn capped(
     ready: &ReadyCall,
+    outcome: ToolOutcome,
     builder: ToolResultBuilder,
     parts: Vec<Content>,
     options: &ExecutionOptions,
 ) -> ToolResultBuilder {
-    let parts = rendered_by_handler(ready, &builder, parts, options);
+    let parts = rendered_by_handler(ready, outcome, parts, options);
     let limits = ready.tool.tool().limits();
     let limit = limits.max_result_bytes.unwrap_or(options.max_result_bytes);
     let size: usize = parts
@@ -313,21 +324,26 @@ fn capped(
 /// What the caller's renderer makes of a result; a panic in it, or nothing at all, leaves it as it is.
 fn rendered_by_handler(
     ready: &ReadyCall,
-    builder: &ToolResultBuilder,
+    outcome: ToolOutcome,
     parts: Vec<Content>,
     options: &ExecutionOptions,
 ) -> Vec<Content> {
     let Some(renderer) = &options.result_renderer else {
         return parts;
     };
-    let outcome = builder.clone().build().outcome();
-    let name = ready.tool.name();
-    let rendered = catch_unwind(AssertUnwindSafe(|| renderer.render(name, outcome, &parts)));
+    let call = RenderingCall {
+        tool: ready.tool.name(),
+        call: &ready.call,
+        occurrence: ready.occurrence,
+        outcome,
+    };
+    let rendered = catch_unwind(AssertUnwindSafe(|| renderer.render(&call, &parts)));
     match rendered {
         Ok(Some(content)) if content.iter().any(|part| !part.is_empty()) => content,
         Ok(_) => parts,
-        Err(_) => {
-            tracing::error!(tool = name, "a result renderer panicked");
+        Err(payload) => {
+            let panic = panic_message(&*payload);
+            tracing::error!(tool = call.tool, %panic, "a result renderer panicked");
             parts
         }
     }

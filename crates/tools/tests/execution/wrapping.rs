@@ -8,7 +8,7 @@ use raf_testing::{Behaviour, ScriptedTool};
 use raf_tools::{
     CallbackCall, ExecuteOptions, ExecutionOptions, IArgumentHandler, IResultRenderer,
     IToolCallback, IToolMiddleware, Interrupt, KindTool, Next, PreparingCall, RegisteredTool,
-    ToolAliases, ToolArguments, ToolError, ToolInvocation, ToolLimits, ToolOutput,
+    RenderingCall, ToolAliases, ToolArguments, ToolError, ToolInvocation, ToolLimits, ToolOutput,
     UnknownToolPolicy,
 };
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn kinds() -> Vec<RegisteredTool> {
     ];
     tools
         .into_iter()
-        .map(|tool| RegisteredTool::new(tool).unwrap())
+        .map(|tool| RegisteredTool::new(tool).expect("its name is good"))
         .collect()
 }
 
@@ -425,8 +425,8 @@ async fn te_a_renderer_changes_what_the_model_reads_and_its_panic_nothing() {
     #[derive(Debug)]
     struct Shouts;
     impl IResultRenderer for Shouts {
-        fn render(&self, tool: &str, _: ToolOutcome, content: &[Content]) -> Option<Vec<Content>> {
-            assert_ne!(tool, "bad", "planted");
+        fn render(&self, call: &RenderingCall<'_>, content: &[Content]) -> Option<Vec<Content>> {
+            assert_ne!(call.tool, "bad", "planted");
             let text = content.first()?.as_text()?.to_uppercase();
             Some(vec![Content::text(text)])
         }

@@ -1,7 +1,7 @@
 //! When a model repeats itself.
 
-use raf_core::{ToolCall, ToolOutcome};
-use raf_tools::ResultDigest;
+use raf_core::{Occurrence, ToolCall, ToolOutcome};
+use raf_tools::{BatchCall, CallState, ResultDigest};
 
 use super::{NoProgress, Repetition, round_calls};
 
@@ -16,7 +16,10 @@ fn play(limit: u32, rounds: &[&str]) -> Vec<Repetition> {
         .iter()
         .map(|round| {
             let (arguments, result) = round.split_once('=').unwrap();
-            let calls = round_calls(&[ToolCall::new("c", "f", arguments)]);
+            let call = ToolCall::new("c", "f", arguments);
+            let occurrence = Occurrence::new(0, 0);
+            let call = BatchCall::new(occurrence, call, CallState::DeclaredOnly);
+            let calls = round_calls(&[call]);
             let may_warn = state.may_warn(&calls, limit);
             let end = state.count(calls, vec![digest(result)], limit);
             assert!(may_warn || end != Repetition::Warn, "a warning is foreseen");

@@ -1,11 +1,14 @@
 //! How bodies end: joined, given up, rendered, reported.
 
+use std::sync::Arc;
+
 use raf_core::{AbandonedCall, Occurrence, RunId, TerminationCause};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use super::{Batch, BatchEvent, FinishedCall, Held};
 use crate::execution::body::{BodyEnd, panic_message};
+use crate::execution::invoke::lock;
 use crate::execution::options::{ErrorPolicy, ExecutionMode};
 use crate::execution::prepare::{ReadyCall, SettledCall};
 use crate::execution::render::{BodyOutcome, Rendered, render};
@@ -54,9 +57,11 @@ impl Batch {
             self.report(SettledCall::new(occurrence, &ready.call, outcome, None));
             return;
         }
-        match render(&body.ready, end, body.entered, &self.options) {
+        let mut entries = std::mem::take(&mut *lock(&body.entries));
+        let ready = body.ready.ran(&mut entries);
+        match render(&ready, end, body.entered, &self.options) {
             BodyOutcome::Interrupted(interrupt) => {
-                let ready = body.ready;
+                let ready = Arc::unwrap_or_clone(ready).interrupted(&entries);
                 let in_order = self.options.mode == ExecutionMode::Sequential || body.exclusive;
                 self.held = if in_order || self.held == Held::All {
                     Held::All
@@ -65,12 +70,12 @@ impl Batch {
                 };
                 let request_id = RunId::random().to_string();
                 self.events.push_back(BatchEvent::Interrupted {
-                    ready,
+                    ready: Box::new(ready),
                     interrupt,
                     request_id,
                 });
             }
-            BodyOutcome::Settled(rendered) => self.finish(&body.ready, rendered),
+            BodyOutcome::Settled(rendered) => self.finish(&ready, rendered),
         }
     }
 

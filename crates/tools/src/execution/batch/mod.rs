@@ -8,7 +8,7 @@ mod event;
 mod start;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -25,6 +25,7 @@ use tokio::time::Instant;
 pub use self::event::{BatchContext, BatchEvent, FinishedCall, QueuedCall};
 use super::body::BodyEnd;
 use super::digest::ResultDigest;
+use super::invoke::Entries;
 use super::options::ExecutionOptions;
 use super::permits::ToolPermits;
 use super::prepare::{ReadyCall, SettledCall};
@@ -39,7 +40,7 @@ const BACKSTOP: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Batch {
     context: BatchContext,
-    options: ExecutionOptions,
+    options: Arc<ExecutionOptions>,
     permits: Arc<ToolPermits>,
     /// Stops with the run, or alone.
     stop: Cancellation,
@@ -67,7 +68,9 @@ enum Held {
 
 #[derive(Debug)]
 struct Running {
-    ready: Box<ReadyCall>,
+    ready: Arc<ReadyCall>,
+    /// What becomes of its body.
+    entries: Arc<Mutex<Entries>>,
     abort: AbortHandle,
     give_up_at: Option<Instant>,
     counts: bool,
@@ -79,7 +82,7 @@ struct Running {
 impl Batch {
     pub(super) fn new(
         context: BatchContext,
-        options: ExecutionOptions,
+        options: Arc<ExecutionOptions>,
         permits: Arc<ToolPermits>,
         calls: Vec<QueuedCall>,
     ) -> Self {

@@ -47,6 +47,10 @@ impl Batch {
             }
             let permit = match (limits.concurrency, limits.agent_backed) {
                 (Some(bound), false) => {
+                    if self.awaited.iter().any(|name| name == ready.tool.name()) {
+                        index += 1;
+                        continue;
+                    }
                     let name = ready.tool.name().to_owned();
                     let permit = match self.granted.remove(&name) {
                         Some(permit) => Ok(permit),
@@ -55,11 +59,9 @@ impl Batch {
                     match permit {
                         Ok(permit) => Some(permit),
                         Err(wait) => {
-                            if !self.awaited.contains(&name) {
-                                self.awaited.push(name.clone());
-                                self.waiting
-                                    .push(Box::pin(async move { (name, wait.await) }));
-                            }
+                            self.awaited.push(name.clone());
+                            self.waiting
+                                .push(Box::pin(async move { (name, wait.await) }));
                             // Only this tool is at its bound: others may pass.
                             index += 1;
                             continue;
@@ -69,7 +71,7 @@ impl Batch {
                 _ => None,
             };
             if let Some(QueuedCall::Ready(ready)) = self.queue.remove(index) {
-                self.start(ready, permit);
+                self.start(*ready, permit);
             }
         }
     }
@@ -83,7 +85,8 @@ impl Batch {
         }
     }
 
-    fn start(&mut self, ready: Box<ReadyCall>, permit: Option<OwnedSemaphorePermit>) {
+    fn start(&mut self, ready: ReadyCall, permit: Option<OwnedSemaphorePermit>) {
+        let ready = Arc::new(ready);
         let limits = ready.tool.tool().limits();
         let deadline = match limits.deadline {
             ToolDeadline::After(deadline) => Some(deadline),
@@ -93,7 +96,6 @@ impl Batch {
         let occurrence = ready.occurrence;
         let stop = self.stop.child();
         let progress = Arc::clone(&self.progress);
-        let entered = Arc::clone(&self.progress);
         let context = ToolContext::builder(ready.call.id(), ready.tool.name())
             .run_id(self.context.run_id.clone())
             .parent_run_id(self.context.parent_run_id.clone())
@@ -114,9 +116,12 @@ impl Batch {
             raf.run.id = self.context.run_id.as_str(),
             raf.tool.outcome = tracing::field::Empty,
         );
-        let invocation = Invocation::new(ready.clone(), &self.options, move || {
-            entered.entered(occurrence);
-        });
+        let invocation = Invocation::new(
+            Arc::clone(&ready),
+            Arc::clone(&self.options),
+            Arc::clone(&self.progress),
+        );
+        let entries = invocation.entries();
         let grace = self.options.grace;
         let body = run_body(invocation, context, stop, BodyLimits { deadline, grace });
         let task = async move {
@@ -134,6 +139,7 @@ impl Batch {
             counts: !limits.agent_backed,
             exclusive: limits.exclusive,
             entered: false,
+            entries,
             ready,
         };
         self.running.insert(occurrence, running);

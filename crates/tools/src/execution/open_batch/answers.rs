@@ -133,8 +133,10 @@ fn resume(
     match decision {
         ApprovalDecision::Resume { data } => {
             let mut ready = ready.clone();
-            ready.attempt += 1;
-            ready.resumption = Some(Resumption::new(interrupt.state.clone(), data.clone()));
+            ready.resumption = Some(
+                Resumption::new(interrupt.state.clone(), data.clone())
+                    .with_middleware(ready.asked_around),
+            );
             Ok(CallState::Ready(Box::new(ready)))
         }
         ApprovalDecision::Deny { reason } => Ok(denied(ready, rejection(reason.as_deref()))),

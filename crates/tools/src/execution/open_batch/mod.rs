@@ -37,8 +37,34 @@ pub struct BatchCall {
     pub occurrence: Occurrence,
     /// As the model made it.
     pub call: ToolCall,
+    /// The tool, where its canonical name is not the one that the model used.
+    tool: Option<String>,
     /// Where it stands.
     pub state: CallState,
+}
+
+impl BatchCall {
+    /// A call and where it stands.
+    pub fn new(occurrence: Occurrence, call: ToolCall, state: CallState) -> Self {
+        Self {
+            occurrence,
+            call,
+            tool: None,
+            state,
+        }
+    }
+
+    /// Sets the tool's canonical name, if it is not the one that the model used.
+    pub fn with_tool(mut self, tool: Option<&str>) -> Self {
+        let other = tool.filter(|tool| *tool != self.call.name());
+        self.tool = other.map(str::to_owned);
+        self
+    }
+
+    /// The tool's canonical name: what limits count by.
+    pub fn tool_name(&self) -> &str {
+        self.tool.as_deref().unwrap_or_else(|| self.call.name())
+    }
 }
 
 /// Where a call stands.
@@ -173,14 +199,8 @@ impl OpenBatch {
     }
 
     /// Notes that a body asked the outside for data; says under which id and address.
-    pub fn interrupted(
-        &mut self,
-        mut ready: Box<ReadyCall>,
-        interrupt: Interrupt,
-        request_id: String,
-    ) {
+    pub fn interrupted(&mut self, ready: Box<ReadyCall>, interrupt: Interrupt, request_id: String) {
         let occurrence = ready.occurrence;
-        ready.resumption = None;
         self.set(
             occurrence,
             CallState::Interrupted {
@@ -211,6 +231,13 @@ impl OpenBatch {
             }
             let rest = match &call.state {
                 CallState::Settled(own) => own.clone(),
+                // Its body was entered, and asked.
+                CallState::Interrupted { ready, .. }
+                    if ready.attempt > 1 && matches!(outcome, ToolOutcome::Cancelled { .. }) =>
+                {
+                    let outcome = ToolOutcome::Cancelled { started: true };
+                    SettledCall::new(call.occurrence, &call.call, outcome, None)
+                }
                 _ => SettledCall::new(call.occurrence, &call.call, outcome, None),
             };
             call.state = CallState::Done(DoneCall {
@@ -258,9 +285,9 @@ impl OpenBatch {
     }
 
     /// The outcomes, in call order, of the calls that have one.
-    pub fn outcomes(&self) -> impl Iterator<Item = (&ToolCall, &DoneCall)> {
+    pub fn outcomes(&self) -> impl Iterator<Item = (&BatchCall, &DoneCall)> {
         self.calls.iter().filter_map(|call| match &call.state {
-            CallState::Done(done) => Some((&call.call, done)),
+            CallState::Done(done) => Some((call, done)),
             _ => None,
         })
     }
@@ -305,16 +332,6 @@ impl CallState {
     pub fn is_unknown_tool(&self) -> bool {
         matches!(self, Self::Settled(settled)
             if settled.result.outcome() == ToolOutcome::Error(ToolErrorClass::UnknownTool))
-    }
-
-    /// The canonical name of the call's tool, where it is known.
-    fn tool_name(&self) -> Option<&str> {
-        match self {
-            Self::Ready(ready) | Self::Gated { ready, .. } | Self::Interrupted { ready, .. } => {
-                Some(ready.tool.name())
-            }
-            _ => None,
-        }
     }
 
     /// Whether the call waits for a decision of the outside.

@@ -1,12 +1,14 @@
 //! A batch to its record and back (contract I2, E8).
 
-use raf_core::{CallRecord, CallStatus, Error, Occurrence, Result, RunId, ToolOutcome};
+use raf_core::{
+    CallAnswer, CallFacts, CallRecord, CallStatus, Occurrence, Result, RunId, ToolOutcome,
+};
 use serde_json::Value;
 
 use super::{BatchCall, CallState, DoneCall, OpenBatch};
 use crate::error::Interrupt;
 use crate::execution::digest::ResultDigest;
-use crate::execution::prepare::{ReadyCall, SettledCall};
+use crate::execution::prepare::{Preparation, ReadyCall, SettledCall};
 use crate::toolset::{ToolEntry, ToolSet};
 
 impl OpenBatch {
@@ -15,63 +17,45 @@ impl OpenBatch {
         self.calls
             .iter()
             .map(|call| {
-                let (arguments, attempts, status) = match &call.state {
-                    CallState::Ready(ready) => {
-                        let status = if running {
-                            CallStatus::Started
-                        } else {
-                            CallStatus::AwaitingEarlier
-                        };
-                        (object(ready), ready.attempt - 1, status)
-                    }
-                    CallState::Gated { ready, request, .. } => {
-                        let status = match request {
-                            Some(request) => CallStatus::AwaitingApproval {
-                                request: request.clone(),
-                            },
-                            None => CallStatus::AwaitingEarlier,
-                        };
-                        (object(ready), ready.attempt - 1, status)
-                    }
+                let ready = call.state.ready();
+                let status = match &call.state {
+                    CallState::Ready(_) if running => CallStatus::Started,
+                    CallState::Gated {
+                        request: Some(request),
+                        ..
+                    } => CallStatus::AwaitingApproval {
+                        request: request.clone(),
+                    },
+                    CallState::Ready(_) | CallState::Gated { .. } => CallStatus::AwaitingEarlier,
                     CallState::Interrupted {
                         ready,
                         request_id,
                         interrupt,
-                    } => {
-                        let status = CallStatus::AwaitingData {
-                            request_id: request_id.clone(),
-                            address: address_of(&self.run_id, ready),
-                            information: interrupt.information.clone(),
-                            state: interrupt.state.clone(),
-                        };
-                        (object(ready), ready.attempt, status)
-                    }
-                    CallState::DeclaredOnly => (Value::Null, 0, CallStatus::AwaitingResult),
-                    CallState::Settled(settled) => {
-                        let status = CallStatus::Settled {
-                            outcome: settled.result.outcome(),
-                            digest: 0,
-                            result: Some(settled.result.clone()),
-                        };
-                        (Value::Null, 0, status)
-                    }
-                    CallState::Done(done) => {
-                        let status = CallStatus::Settled {
-                            outcome: done.outcome,
-                            digest: done.digest.value(),
-                            result: done.result.clone(),
-                        };
-                        (Value::Null, 0, status)
-                    }
+                    } => CallStatus::AwaitingData {
+                        request_id: request_id.clone(),
+                        address: address_of(&self.run_id, ready),
+                        information: interrupt.information.clone(),
+                        state: interrupt.state.clone(),
+                    },
+                    CallState::DeclaredOnly => CallStatus::AwaitingResult,
+                    CallState::Settled(settled) => CallStatus::Settled {
+                        outcome: settled.result.outcome(),
+                        digest: 0,
+                        result: Some(settled.result.clone()),
+                    },
+                    CallState::Done(done) => CallStatus::Settled {
+                        outcome: done.outcome,
+                        digest: done.digest.value(),
+                        result: done.result.clone(),
+                    },
                 };
-                CallRecord::new(
-                    call.occurrence.position,
-                    call.call.clone(),
-                    arguments,
-                    status,
-                )
-                .with_attempts(attempts)
-                .with_tool(call.state.tool_name())
+                let arguments =
+                    ready.map_or(Value::Null, |ready| Value::Object(ready.arguments.clone()));
+                let position = call.occurrence.position;
+                CallRecord::new(position, call.call.clone(), arguments, status)
+                    .with_attempts(ready.map_or(0, |ready| ready.attempt - 1))
+                    .with_facts(call.state.facts())
+                    .with_tool(Some(call.tool_name()))
             })
             .collect()
     }
@@ -85,15 +69,15 @@ impl OpenBatch {
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) if a recorded tool cannot be
     /// resolved: nothing is changed, and the calls stay pending (contract E8).
     pub fn from_record(
-        run_id: &RunId,
+        preparation: Preparation<'_>,
         round: u32,
         records: &[CallRecord],
-        tools: &ToolSet,
     ) -> Result<Self> {
         let calls = records
             .iter()
             .map(|record| {
                 let occurrence = Occurrence::new(round, record.position);
+                let ready = || preparation.recorded(record, occurrence).map(Box::new);
                 let state = match &record.status {
                     CallStatus::Settled {
                         outcome,
@@ -102,7 +86,7 @@ impl OpenBatch {
                     } => CallState::Done(DoneCall {
                         outcome: *outcome,
                         digest: ResultDigest::from_value(*digest),
-                        polling: is_polling(record, tools),
+                        polling: is_polling(record, preparation.tools),
                         result: result.clone(),
                     }),
                     CallStatus::Started => CallState::Settled(SettledCall::new(
@@ -112,7 +96,7 @@ impl OpenBatch {
                         None,
                     )),
                     CallStatus::AwaitingApproval { request } => CallState::Gated {
-                        ready: Box::new(ready(record, occurrence, tools)?),
+                        ready: ready()?,
                         reason: request.reason.clone(),
                         request: Some(request.clone()),
                     },
@@ -122,29 +106,26 @@ impl OpenBatch {
                         state,
                         ..
                     } => CallState::Interrupted {
-                        ready: Box::new(ReadyCall {
-                            attempt: record.attempts,
-                            ..ready(record, occurrence, tools)?
-                        }),
+                        ready: ready()?,
                         request_id: request_id.clone(),
                         interrupt: Interrupt {
                             information: information.clone(),
                             state: state.clone(),
                         },
                     },
-                    CallStatus::AwaitingEarlier => {
-                        CallState::Ready(Box::new(ready(record, occurrence, tools)?))
-                    }
+                    CallStatus::AwaitingEarlier if record.facts.gated => CallState::Gated {
+                        ready: ready()?,
+                        reason: None,
+                        request: None,
+                    },
+                    CallStatus::AwaitingEarlier => CallState::Ready(ready()?),
                     _ => CallState::DeclaredOnly,
                 };
-                Ok(BatchCall {
-                    occurrence,
-                    call: record.call.clone(),
-                    state,
-                })
+                Ok(BatchCall::new(occurrence, record.call.clone(), state)
+                    .with_tool(record.tool.as_deref()))
             })
             .collect::<Result<_>>()?;
-        Ok(Self::new(run_id.clone(), round, calls))
+        Ok(Self::new(preparation.run_id.clone(), round, calls))
     }
 }
 
@@ -153,42 +134,38 @@ pub fn address_of(run_id: &RunId, ready: &ReadyCall) -> String {
     format!("{run_id}/{}/{}", ready.occurrence, ready.tool.name())
 }
 
-fn object(ready: &ReadyCall) -> Value {
-    Value::Object(ready.arguments.clone())
-}
-
-/// Whether the recorded arguments are others than those that the model wrote.
-fn is_rewritten(record: &CallRecord) -> bool {
-    match (record.call.parsed_arguments(), &record.arguments) {
-        (Ok(written), Value::Object(recorded)) => written != recorded,
-        _ => false,
-    }
-}
-
 fn is_polling(record: &CallRecord, tools: &ToolSet) -> bool {
     let tool = tools.get(record.tool_name()).and_then(ToolEntry::body);
     tool.is_some_and(|tool| tool.tool().limits().polling)
 }
 
-fn ready(record: &CallRecord, occurrence: Occurrence, tools: &ToolSet) -> Result<ReadyCall> {
-    let name = record.tool_name();
-    let Some(tool) = tools.get(name).and_then(ToolEntry::body) else {
-        return Err(Error::configuration(format!(
-            "the tool '{name}' of a pending call cannot be found: give the tools of the paused run \
-             again when it is resumed. The call stays pending"
-        ))
-        .with_context("call", occurrence.to_string()));
-    };
-    Ok(ReadyCall {
-        occurrence,
-        call: record.call.clone(),
-        tool: tool.clone(),
-        arguments: record.arguments.as_object().cloned().unwrap_or_default(),
-        attempt: record.attempts + 1,
-        resumption: None,
-        approved: false,
-        edited: false,
-        rewritten: is_rewritten(record),
-        unknown: None,
-    })
+impl CallState {
+    /// What runs, while it is not settled.
+    fn ready(&self) -> Option<&ReadyCall> {
+        match self {
+            Self::Ready(ready) | Self::Gated { ready, .. } | Self::Interrupted { ready, .. } => {
+                Some(ready)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the record says beyond arguments and status.
+    fn facts(&self) -> CallFacts {
+        let mut facts = CallFacts::default();
+        let Some(ready) = self.ready() else {
+            return facts;
+        };
+        facts.gated = matches!(self, Self::Gated { request: None, .. });
+        facts.approved = ready.approved;
+        facts.edited = ready.edited;
+        facts.unknown = ready.unknown;
+        facts.asked_around = ready.asked_around;
+        facts.body_ended = ready.body_ended;
+        facts.answer = ready.resumption.as_ref().map(|resumption| CallAnswer {
+            state: resumption.state.clone(),
+            data: resumption.data.clone(),
+        });
+        facts
+    }
 }
