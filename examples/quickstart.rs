@@ -1,8 +1,9 @@
-//! An agent that streams text, calls two tools in parallel and answers.
+//! An agent that streams text, calls two tools in parallel, asks before it spends money, and answers.
 //!
 //! - `cargo run --example quickstart` needs no key: a scripted endpoint answers, over real HTTP.
 //! - With `OPENAI_API_KEY` and `OPENAI_MODEL` it talks to OpenAI; with `OPENAI_BASE_URL` to any
 //!   compatible endpoint, for example `http://localhost:11434/v1`.
+//! - What costs money is put before the person at the terminal; without one, the program says yes.
 //! - With `RUST_LOG=raf_framework=debug` it shows what the layers log.
 
 #![expect(
@@ -18,9 +19,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use raf_core::{
-    AgentResponseUpdate, ChatClientBuilder, ChatClientRunOptions, ChatMessage, IChatClient,
+    AgentResponseUpdate, ApprovalRequest, ChatClientBuilder, ChatClientRunOptions, ChatMessage,
+    IChatClient,
 };
-use raf_framework::ChatClientBuilderExt;
+use raf_framework::{ApprovalAnswer, ChatClientBuilderExt};
 use raf_testing::{Reply, ScriptedRequest};
 use raf_tools::{ToolRegistry, tool_fn};
 use schemars::JsonSchema;
@@ -52,6 +54,32 @@ async fn next_train(journey: Journey) -> String {
     format!("{} to {}: 10:02, platform 7", journey.from, journey.to)
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Ticket {
+    /// From where to where.
+    journey: Journey,
+    /// The time of the train.
+    at: String,
+}
+
+/// Gated, see below: its body is entered only after a yes to that very call.
+async fn buy_ticket(ticket: Ticket) -> String {
+    let Journey { from, to } = ticket.journey;
+    format!("bought: {from} to {to}, {}", ticket.at)
+}
+
+/// Puts a call before the person at the terminal.
+async fn ask_person(request: ApprovalRequest) -> std::io::Result<ApprovalAnswer> {
+    let question = format!(
+        "  may {} run with {}? [y/n]",
+        request.tool, request.arguments
+    );
+    Ok(match raf_examples::ask(&question, "y").await?.as_str() {
+        "y" | "yes" => ApprovalAnswer::approve(),
+        _ => ApprovalAnswer::deny("the user does not want that"),
+    })
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run().await {
@@ -76,13 +104,16 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let tools = ToolRegistry::builder()
         .with_tool(tool_fn("weather", "Says what the weather is now.", weather))
         .with_tool(tool_fn("next_train", "Finds the next train.", next_train))
+        .with_tool(tool_fn("buy_ticket", "Buys a train ticket.", buy_ticket).with_approval())
         .build()?;
     let client = ChatClientBuilder::new(provider)
         .logging()
+        .approving(ask_person)
         .function_invoking(tools)
         .build()?;
 
-    let question = "What is the weather in Bern, and when is the next train there from Zurich?";
+    let question = "What is the weather in Bern, and when is the next train there from Zurich? \
+                    If it is sunny, buy me a ticket.";
     println!("\n> {question}\n");
     let conversation = [ChatMessage::user(question)];
     let mut updates = client
@@ -118,10 +149,10 @@ fn show(update: &AgentResponseUpdate) -> std::io::Result<()> {
     std::io::stdout().flush()
 }
 
-/// What the scripted endpoint says where there is no model: it calls both tools in one reply, then
-/// answers with what they returned.
-fn script() -> [Reply; 2] {
-    let calls = raf_examples::say("Let me look up both.")
+/// What the scripted endpoint says where there is no model: it calls two tools in one reply, then the
+/// gated one, then answers with what they returned.
+fn script() -> [Reply; 3] {
+    let look_up = raf_examples::say("Let me look up both.")
         .call("call_1", "weather", r#"{"city": "Bern"}"#)
         .call(
             "call_2",
@@ -129,14 +160,21 @@ fn script() -> [Reply; 2] {
             r#"{"from": "Zurich", "to": "Bern"}"#,
         )
         .usage(168, 41);
+    let buy = raf_examples::say("It is sunny.")
+        .call(
+            "call_3",
+            "buy_ticket",
+            r#"{"journey": {"from": "Zurich", "to": "Bern"}, "at": "10:02"}"#,
+        )
+        .usage(243, 37);
     let answer = |request: &ScriptedRequest| {
         let results = request.messages.iter().flat_map(ChatMessage::tool_results);
         let results: Vec<String> = results.map(raf_core::ToolResult::text).collect();
         raf_examples::say(&format!(
-            "Here is what I found. The weather: {}. The train: {}.",
-            results[0], results[1]
+            "Here is what I found. The weather: {}. The train: {}. The ticket: {}.",
+            results[0], results[1], results[2]
         ))
-        .usage(243, 37)
+        .usage(301, 44)
     };
-    [calls, Reply::from_fn(answer)]
+    [look_up, buy, Reply::from_fn(answer)]
 }

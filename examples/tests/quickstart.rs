@@ -2,7 +2,7 @@
 //! wrong one.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use raf_testing::{HttpServer, Reply, ScriptedEndpoint};
 
@@ -28,6 +28,7 @@ fn quickstart(variables: &[(&str, &str)]) -> Output {
         command.env_remove(name);
     }
     command.envs(variables.iter().copied());
+    command.stdin(Stdio::null());
     command.output().expect("it can be run")
 }
 
@@ -50,8 +51,11 @@ fn without_a_key_it_says_so_and_plays_the_whole_run() {
     let started = at("weather runs").max(at("next_train runs"));
     assert!(started < at("weather returned").min(at("next_train returned")));
     assert!(at("18 °C and sunny in Bern. The train: Zurich to Bern") > started);
+    // Nobody is at a terminal: the gated call is approved by itself, then it runs.
+    assert!(at("may buy_ticket run with") < at("buy_ticket runs"));
+    assert!(at("buy_ticket runs") < at("The ticket: bought: Zurich to Bern, 10:02."));
     assert!(
-        lines.last().unwrap().contains("411 tokens in, 78 out"),
+        lines.last().unwrap().contains("712 tokens in, 122 out"),
         "{lines:#?}"
     );
 }
@@ -71,7 +75,10 @@ async fn with_an_address_it_talks_to_that_endpoint() {
     endpoint.assert_done();
     let request = &endpoint.requests()[0];
     assert_eq!(request.options.model.as_deref(), Some("small"));
-    assert_eq!(request.tool_names(), ["weather", "next_train"]);
+    assert_eq!(
+        request.tool_names(),
+        ["weather", "next_train", "buy_ticket"]
+    );
 }
 
 #[test]
