@@ -16,7 +16,7 @@ const WITHOUT_SUITE: &[Exception] = &[(
 fn clients() -> Vec<(File, String, Impl)> {
     let mut clients = Vec::new();
     for file in rust_files() {
-        let of_a_crate = file.source_of().is_some_and(|folder| folder != "testing");
+        let of_a_crate = file.source_of().is_some() && !file.is_for_tests();
         if (!of_a_crate && !file.path.starts_with("examples/")) || file.is_test() {
             continue;
         }

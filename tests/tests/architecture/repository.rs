@@ -26,6 +26,11 @@ impl File {
             || self.path.starts_with("tests/")
     }
 
+    /// Whether it belongs to a crate that tests are made of: fakes and runners.
+    pub(crate) fn is_for_tests(&self) -> bool {
+        matches!(self.source_of(), Some("testing" | "scenarios"))
+    }
+
     /// The folder of its crate under `crates/`, if it is one of that crate's sources.
     pub(crate) fn source_of(&self) -> Option<&str> {
         let (folder, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
@@ -66,12 +71,15 @@ pub(crate) fn files() -> Vec<File> {
     files
 }
 
-/// The Rust files among them.
+/// The Rust files of the workspace.
 pub(crate) fn rust_files() -> Vec<File> {
-    files_ending_in("rs")
+    let mut files = files_ending_in("rs");
+    // A workspace of its own: it measures, and nothing depends on it.
+    files.retain(|file| !file.path.starts_with("benches/"));
+    files
 }
 
-/// The files among them whose names have this ending.
+/// The text files whose names have this ending.
 pub(crate) fn files_ending_in(ending: &str) -> Vec<File> {
     let mut files = files();
     files.retain(|file| {

@@ -46,6 +46,7 @@ const PURE: &[&str] = &[
     "crates/tools/src/execution/open_batch/answers.rs",
     "crates/tools/src/execution/open_batch/mod.rs",
     "crates/tools/src/execution/open_batch/records.rs",
+    "crates/tools/src/execution/prepare.rs",
     "crates/tools/src/toolset.rs",
 ];
 
@@ -155,8 +156,7 @@ fn only_the_transport_names_reqwest() {
 fn tasks_are_spawned_in_the_set_of_the_run_alone() {
     let mut findings = Vec::new();
     for file in sources() {
-        let fake = file.source_of() == Some("testing");
-        if fake || SPAWNS.iter().any(|place| file.path.starts_with(place)) {
+        if file.is_for_tests() || SPAWNS.iter().any(|place| file.path.starts_with(place)) {
             continue;
         }
         let own = own_code(&file);
