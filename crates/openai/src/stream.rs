@@ -214,9 +214,14 @@ pub(crate) async fn whole_body(
 /// Reads what is left, if it comes at once.
 async fn drain(exchange: &mut Exchange, watch: &mut Watch) {
     let until = Instant::now() + DRAIN;
-    while let Ok(Ok(Some(_))) = watch.guard(until, exchange.read()).await {
-        if Instant::now() >= until {
-            break;
+    loop {
+        match watch.guard(until, exchange.read()).await {
+            Ok(Ok(Some(_))) if Instant::now() < until => {}
+            Ok(Ok(None)) => {
+                // Lets the connection's own task put it back before the next request asks for one.
+                return tokio::task::yield_now().await;
+            }
+            _ => return,
         }
     }
 }

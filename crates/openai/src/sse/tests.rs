@@ -132,11 +132,17 @@ proptest! {
     }
 }
 
+/// Which wire cases and why, the reads, and the data of the events.
+type Case = (
+    &'static str,
+    &'static [&'static [u8]],
+    &'static [&'static str],
+);
+
 /// What the stream says, and what eventsource-stream makes of it: the reason for a decoder of our own.
-/// Number of the wire case, reads, the data of our events, whether theirs differ.
 #[test]
 fn where_eventsource_stream_is_not_right() {
-    let cases: &[(&str, &[&[u8]], &[&str])] = &[
+    let cases: &[Case] = &[
         // The event that nearly all servers leave open at the end.
         (
             "169, 170: the last event has no blank line",
