@@ -4,6 +4,18 @@
 mod bounds;
 #[path = "execution/ends.rs"]
 mod ends;
+#[path = "execution/handlers.rs"]
+mod handlers;
+#[path = "execution/kinds.rs"]
+mod kinds;
+#[path = "execution/logging.rs"]
+mod logging;
+#[path = "execution/nesting.rs"]
+mod nesting;
+#[path = "execution/observing.rs"]
+mod observing;
+#[path = "execution/pausing.rs"]
+mod pausing;
 #[path = "execution/results.rs"]
 mod results;
 #[path = "execution/wrapping.rs"]
