@@ -19,6 +19,7 @@ mod schema;
 mod source;
 mod tool;
 mod toolset;
+mod typed_output;
 
 pub use approval::ApprovalRequiredTool;
 pub use arguments::{InvalidArguments, check_arguments, prepare_arguments};
@@ -47,6 +48,7 @@ pub use schemars;
 pub use source::{IToolSource, ToolOptionsExt};
 pub use tool::{ITool, ToolArguments, ToolDeadline, ToolLimits};
 pub use toolset::{ToolEntry, ToolEntryKind, ToolSet, ToolSetBuilder};
+pub use typed_output::{TypedAttempt, TypedChatClientExt, TypedOutput, TypedResponse};
 
 /// What `raf_macros` expands to. No part of the interface.
 #[doc(hidden)]
