@@ -36,6 +36,7 @@ pub fn check_leg(leg: &Leg) -> Vec<String> {
     faults.extend(check_transcript(own, &leg.pending()));
     messages_end(leg, &mut faults);
     sent_is_emitted(leg, &mut faults);
+    results_stand_in_their_places(leg, &mut faults);
     said_is_emitted(leg, &mut faults);
     returned_is_emitted(leg, &mut faults);
     usage_is_reported(leg, &mut faults);
@@ -99,6 +100,30 @@ fn sent_is_emitted(leg: &Leg, faults: &mut Vec<String>) {
             faults.push(format!(
                 "request {index} is not what was emitted: {sent:#?} instead of {expected:#?}"
             ));
+        }
+    }
+}
+
+/// A1, A6: in each request the n-th result behind an assistant message is that of its n-th call,
+/// whatever the ids are.
+fn results_stand_in_their_places(leg: &Leg, faults: &mut Vec<String>) {
+    for (index, seen) in leg.requests().iter().enumerate() {
+        let mut position = 0;
+        for message in &seen.request.messages {
+            if message.role() == MessageRole::Assistant {
+                position = 0;
+            }
+            for result in message.tool_results() {
+                let own = result.occurrence().map(|place| place.position);
+                if own.is_some_and(|own| own != position) {
+                    faults.push(format!(
+                        "request {index}: behind '{}' stands the result of call {own:?}, not of \
+                         call {position}",
+                        result.call_id()
+                    ));
+                }
+                position += 1;
+            }
         }
     }
 }

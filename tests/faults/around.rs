@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use raf_core::{
     ChatClientMetadata, ChatClientRunOptions, ChatMessage, IChatClient, MessageRole, Result,
-    ToolDeclaration, TrustLabel, UpdateStream,
+    ToolDeclaration, ToolResult, TrustLabel, UpdateStream,
 };
 use raf_tools::{ITool, ToolArguments, ToolContext, ToolError, ToolLimits, ToolOutput};
 
@@ -35,6 +35,20 @@ impl IChatClient for FaultyRequest {
             (Fault::ResultNotSent, Some(place)) => {
                 self.plant.bears();
                 messages.remove(place);
+            }
+            (Fault::PairsCrossed, Some(place)) if place > 0 => {
+                let pair = messages[place - 1..=place]
+                    .iter()
+                    .map(|message| message.tool_results().next().cloned())
+                    .collect::<Option<Vec<_>>>();
+                if let Some([first, second]) = pair.as_deref() {
+                    self.plant.bears();
+                    let behind = |call: &ToolResult, result: &ToolResult| {
+                        ChatMessage::tool(result.to_builder().call_id(call.call_id()).build())
+                    };
+                    messages[place - 1] = behind(first, second);
+                    messages[place] = behind(second, first);
+                }
             }
             (Fault::PrefixChanged, Some(_)) => {
                 self.plant.bears();

@@ -52,6 +52,8 @@ pub enum Fault {
     InnerFinish,
     /// A result is missing from what is sent.
     ResultNotSent,
+    /// Two results are sent behind one another's calls.
+    PairsCrossed,
     /// A message of an earlier request is sent changed.
     PrefixChanged,
     /// A cancelled call is said not to have started.
@@ -60,7 +62,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::FillerDropped,
         Self::ResultDropped,
         Self::ResultsSwapped,
@@ -79,6 +81,7 @@ impl Fault {
         Self::FailureWithoutTranscript,
         Self::InnerFinish,
         Self::ResultNotSent,
+        Self::PairsCrossed,
         Self::PrefixChanged,
         Self::CancelledSaysNotStarted,
     ];
@@ -112,7 +115,7 @@ impl Plant {
     /// What the loop sends, with the fault.
     pub fn below(&self, inner: Arc<dyn IChatClient>) -> Arc<dyn IChatClient> {
         match self.fault {
-            Fault::ResultNotSent | Fault::PrefixChanged => {
+            Fault::ResultNotSent | Fault::PairsCrossed | Fault::PrefixChanged => {
                 let plant = self.clone();
                 Arc::new(FaultyRequest { inner, plant })
             }
