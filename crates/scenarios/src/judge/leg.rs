@@ -1,0 +1,283 @@
+//! Compares one leg, and its results, with what was expected of them.
+
+use raf_core::{
+    ChatMessage, Content, MediaSource, MessageRole, MessageStatus, ToolErrorClass, ToolOutcome,
+    ToolResult, WaitsFor,
+};
+
+use super::{compare_lines, differ, end, ended_as, events_hold, has_events, tokens};
+use crate::format::{ExpectLeg, ResultDetail};
+use crate::notation::{Line, Pattern, is_outcome, outcome_words};
+use crate::play::{Leg, Player, waits};
+use crate::report::Fault;
+
+/// What differs of the leg that was played last.
+pub(crate) fn leg(player: &Player<'_>, line: u64, expect: &ExpectLeg) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let Some(leg) = player.legs.last() else {
+        return faults;
+    };
+    ending(leg, line, expect, &mut faults);
+    spent(leg, line, expect, &mut faults);
+    let mut fault = |text: String| faults.push(Fault::new(line, text));
+    if let Some(expected) = expect.requests
+        && leg.seen.requests.len() != expected
+    {
+        let is = leg.seen.requests.len();
+        fault(format!(
+            "the leg made {is} model requests, expected {expected}"
+        ));
+    }
+    if let Some(expected) = &expect.entered {
+        let mut ids: Vec<String> = leg
+            .entries
+            .iter()
+            .map(|(_, entry)| entry.call_id.clone())
+            .collect();
+        let mut expected = expected.clone();
+        ids.sort();
+        expected.sort();
+        if ids != expected {
+            fault(differ("the bodies that were entered", &ids, &expected));
+        }
+    }
+    if let Some(expected) = &expect.text {
+        let messages = leg.messages();
+        let mut assistant = messages
+            .iter()
+            .filter(|message| message.role() == MessageRole::Assistant);
+        let text = assistant.next_back().map(ChatMessage::text);
+        let text = text.unwrap_or_default();
+        if !Pattern::new(expected).fits(&text) {
+            fault(format!("the last text is '{text}', expected '{expected}'"));
+        }
+    }
+    if let Some(incomplete) = expect.incomplete {
+        let messages = leg.messages();
+        let mut assistant = messages
+            .iter()
+            .filter(|message| message.role() == MessageRole::Assistant);
+        let is = assistant
+            .next_back()
+            .is_some_and(|message| message.status() == MessageStatus::Incomplete);
+        if is != incomplete {
+            fault(format!(
+                "the last message is incomplete: {is}, expected {incomplete}"
+            ));
+        }
+    }
+    if let Some(expected) = &expect.messages {
+        let lines = Line::of(&leg.messages());
+        compare_lines("the new messages", &lines, expected, line, &mut faults);
+    }
+    if has_events(player) {
+        for rule in &expect.events {
+            events_hold(rule, &leg.events, &mut faults);
+        }
+    }
+    for (id, expected) in expect.results.iter() {
+        let Some(own) = leg.result(id) else {
+            let lines = Line::of(&leg.messages());
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            let text = format!("there is no result of '{id}' in {lines:?}");
+            faults.push(Fault::new(expected.line, text));
+            continue;
+        };
+        for text in result(leg, &own, &expected.value) {
+            let text = format!("the result of '{id}' {text}");
+            faults.push(Fault::new(expected.line, text));
+        }
+    }
+    faults
+}
+
+/// How it ended, and what waits.
+fn ending(leg: &Leg, line: u64, expect: &ExpectLeg, faults: &mut Vec<Fault>) {
+    let mut fault = |text: String| faults.push(Fault::new(line, text));
+    if let Some(expected) = &expect.stop
+        && !ended_as(leg, expected)
+    {
+        fault(format!(
+            "the leg ended `{}`, expected `{expected}`",
+            end(leg)
+        ));
+    }
+    let pending = leg.pending();
+    if let Some(expected) = &expect.pending {
+        let own: Vec<String> = pending.iter().map(waits).collect();
+        let fit = own.len() == expected.len()
+            && own.iter().zip(expected).all(|(own, wanted)| {
+                own == wanted || own.rsplit_once(' ').is_some_and(|(id, _)| id == wanted)
+            });
+        if !fit {
+            fault(differ("the pending calls", &own, expected));
+        }
+    }
+    if let Some(expected) = &expect.addresses {
+        let own: Vec<String> = pending
+            .iter()
+            .map(|call| match &call.waits_for {
+                WaitsFor::Data { address, .. } => address.clone(),
+                _ => String::new(),
+            })
+            .collect();
+        let fit = own.len() == expected.len()
+            && own
+                .iter()
+                .zip(expected)
+                .all(|(own, wanted)| Pattern::new(wanted).fits(own));
+        if !fit {
+            fault(differ("the addresses", &own, expected));
+        }
+    }
+    if let Some(expected) = &expect.refused {
+        let refused = leg
+            .events
+            .iter()
+            .filter(|event| event[0] == "approval_refused");
+        let own: Vec<String> = refused.map(|event| event[1..].join(" ")).collect();
+        let fit = own.len() == expected.len()
+            && own
+                .iter()
+                .zip(expected)
+                .all(|(own, wanted)| wanted.split('|').any(|one| own == one.trim()));
+        if !fit {
+            fault(differ("the refused answers", &own, expected));
+        }
+    }
+    if let Some(expected) = &expect.abandoned
+        && leg.abandoned() != *expected
+    {
+        fault(differ("the abandoned calls", &leg.abandoned(), expected));
+    }
+}
+
+/// Its tokens.
+fn spent(leg: &Leg, line: u64, expect: &ExpectLeg, faults: &mut Vec<Fault>) {
+    if let Some(expected) = expect.usage {
+        tokens(
+            "the tokens of the leg",
+            &leg.usage(),
+            expected,
+            line,
+            faults,
+        );
+    }
+    if let Some(expected) = expect.run_usage {
+        tokens(
+            "the tokens of the run",
+            &leg.run_usage(),
+            expected,
+            line,
+            faults,
+        );
+    }
+    for (name, expected) in expect.counters.iter() {
+        let is = leg.usage().extra.get(name).copied().unwrap_or_default();
+        if is != *expected {
+            let text = format!("the counter '{name}' of the leg is {is}, expected {expected}");
+            faults.push(Fault::new(line, text));
+        }
+    }
+    if let Some(expected) = &expect.rounds {
+        let number = |count: Option<u64>| count.unwrap_or_default();
+        let own: Vec<String> = leg
+            .rounds()
+            .iter()
+            .map(|round| {
+                let usage = &round.usage;
+                let pair = (number(usage.input_tokens), number(usage.output_tokens));
+                format!("{pair:?}")
+            })
+            .collect();
+        let expected: Vec<String> = expected.iter().map(|pair| format!("{pair:?}")).collect();
+        if own != expected {
+            let text = differ("the tokens of the rounds", &own, &expected);
+            faults.push(Fault::new(line, text));
+        }
+    }
+}
+
+fn result(leg: &Leg, own: &ToolResult, wanted: &ResultDetail) -> Vec<String> {
+    let mut faults = Vec::new();
+    let text = own.text();
+    if let Some(outcome) = &wanted.outcome {
+        let is = raf_testing::outcome_word(own.outcome());
+        let words = outcome_words(outcome).unwrap_or_default();
+        if !is_outcome(&is, &words) {
+            faults.push(format!("is `{is}` ('{text}'), expected `{outcome}`"));
+        }
+    }
+    if let Some(pattern) = &wanted.text
+        && !Pattern::new(pattern).fits(&text)
+    {
+        faults.push(format!("says '{text}', expected '{pattern}'"));
+    }
+    for part in wanted
+        .contains
+        .iter()
+        .filter(|part| !text.contains(part.as_str()))
+    {
+        faults.push(format!("says '{text}', which lacks '{part}'"));
+    }
+    for part in wanted
+        .lacks
+        .iter()
+        .filter(|part| text.contains(part.as_str()))
+    {
+        faults.push(format!("says '{text}', which holds '{part}'"));
+    }
+    if let Some(most) = wanted.bytes_at_most
+        && text.len() > most
+    {
+        faults.push(format!("has {} bytes, expected {most} at most", text.len()));
+    }
+    if wanted.names_correlation_id && !own.correlation_id().is_some_and(|id| text.contains(id)) {
+        faults.push(format!("says '{text}', and names no correlation id"));
+    }
+    if let Some(started) = wanted.started {
+        let is = match own.outcome() {
+            ToolOutcome::Cancelled { started }
+            | ToolOutcome::Error(ToolErrorClass::TimedOut { started }) => Some(started),
+            _ => None,
+        };
+        if is != Some(started) {
+            faults.push(format!(
+                "says that its body had started: {is:?}, expected {started}"
+            ));
+        }
+    }
+    if let Some(arguments) = &wanted.ran_with
+        && own.executed_arguments() != Some(arguments)
+    {
+        let is = own.executed_arguments();
+        faults.push(format!("says that {is:?} ran, expected {arguments}"));
+    }
+    if let Some(parts) = &wanted.parts {
+        let is: Vec<String> = own.content().iter().map(part_words).collect();
+        if is != *parts {
+            faults.push(differ("has parts that", &is, parts));
+        }
+    }
+    for other in &wanted.unlike {
+        if leg.result(other).is_some_and(|other| other.text() == text) {
+            faults.push(format!("says '{text}', as that of '{other}' does"));
+        }
+    }
+    faults
+}
+
+/// A typed part in words.
+fn part_words(part: &Content) -> String {
+    let (what, media) = match part {
+        Content::Text(text) => return format!("text '{}'", text.text),
+        Content::Image(media) => ("image", media),
+        Content::Audio(media) => ("audio", media),
+        Content::File(media) => ("file", media),
+        _ => return "something else".to_owned(),
+    };
+    match &media.source {
+        MediaSource::Url(url) => format!("{what} '{url}'"),
+        _ => format!("{what} of data"),
+    }
+}

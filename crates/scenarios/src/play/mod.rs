@@ -1,0 +1,19 @@
+//! Plays a case in one way.
+
+mod body;
+mod canonical;
+mod config;
+mod executor;
+mod invariants;
+mod ledger;
+mod leg;
+mod legs;
+mod model;
+mod player;
+mod store;
+mod watch;
+
+pub(crate) use canonical::is_model_error;
+pub(crate) use leg::{Leg, waits};
+pub(crate) use model::is_choice;
+pub(crate) use player::Player;

@@ -1,0 +1,421 @@
+//! Plays cases in every way: form, what becomes of the state at a pause, wire.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raf_core::IChatClient;
+use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions};
+use raf_tools::{ITool, ToolRegistry};
+
+use crate::format::{Amount, Break, Does, Mode, ReplyPart, Tool};
+use crate::load::{Action, Scenario};
+use crate::play::Player;
+use crate::report::{CaseReport, Fault, WayReport};
+
+/// In which form a leg is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The stream, item by item, then folded.
+    Stream,
+    /// `get_response`.
+    Fold,
+}
+
+/// What becomes of the state at each pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// It stays in memory, with its client.
+    Nothing,
+    /// The conversation goes to JSON and back, to a fresh client with the same store.
+    SameStore,
+    /// Conversation and paused run go to JSON and back, to a fresh client with an empty store.
+    NewProcess,
+    /// As in a new process, and the store is there too: its record wins.
+    StoreAndValue,
+}
+
+/// How the model is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// The scripted client, on a paused clock.
+    Scripted,
+    /// The scripted endpoint on loopback, in real time.
+    Http,
+}
+
+/// One way of playing a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The form.
+    pub form: Form,
+    /// What becomes of the state.
+    pub reload: Reload,
+    /// The wire.
+    pub wire: Wire,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = match self.form {
+            Form::Stream => "stream",
+            Form::Fold => "fold",
+        };
+        let reload = match self.reload {
+            Reload::Nothing => "",
+            Reload::SameStore => ", reloaded with its store",
+            Reload::NewProcess => ", reloaded in a new process",
+            Reload::StoreAndValue => ", reloaded with store and value",
+        };
+        let wire = match self.wire {
+            Wire::Scripted => "",
+            Wire::Http => " over HTTP",
+        };
+        write!(f, "{form}{wire}{reload}")
+    }
+}
+
+/// What a stack is built of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StackParts {
+    /// The model of the scenario, watched.
+    pub model: Arc<dyn IChatClient>,
+    /// The tools of the scenario that the model is told of, and those given to the runner.
+    pub tools: ToolRegistry,
+    /// The options of the loop as the scenario says, with its store.
+    pub options: FunctionInvokingOptions,
+}
+
+type StackFactory = Arc<dyn Fn(StackParts) -> Arc<dyn IChatClient> + Send + Sync>;
+type ModelFactory = Arc<dyn Fn() -> Arc<dyn IChatClient> + Send + Sync>;
+
+/// Plays cases.
+///
+/// ```
+/// use raf_scenarios::{Runner, Scenario};
+///
+/// let file = r"
+/// id: greeting
+/// title: The model answers
+/// script:
+/// - user: Hi
+/// - model: {text: Hello}
+/// expect:
+///   stop: [completed]
+///   conversation: ['U:Hi', 'A:Hello']
+/// ";
+/// for scenario in Scenario::parse("greeting.yaml", file)? {
+///     Runner::new().play(&scenario).assert_passed();
+/// }
+/// # Ok::<(), raf_scenarios::LoadError>(())
+/// ```
+#[derive(Clone)]
+pub struct Runner {
+    tools: Vec<Arc<dyn ITool>>,
+    model: Option<ModelFactory>,
+    stack: StackFactory,
+    over_http: bool,
+}
+
+impl Default for Runner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Runner {
+    /// Plays with the framework's loop against the scripted client and the endpoint on loopback.
+    pub fn new() -> Self {
+        Self {
+            tools: Vec::new(),
+            model: None,
+            stack: Arc::new(|parts| {
+                let StackParts {
+                    model,
+                    tools,
+                    options,
+                } = parts;
+                Arc::new(FunctionInvokingChatClient::with_options(
+                    model, tools, options,
+                ))
+            }),
+            over_http: true,
+        }
+    }
+
+    /// Takes this tool in the place of the scenario's own of the same name: its body is the real one,
+    /// and its entries are counted.
+    pub fn with_tool(mut self, tool: impl ITool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Builds what is played in this way instead of the loop alone: an agent's own stack. The loop
+    /// must be in it where the scenario calls tools.
+    pub fn with_stack<C: IChatClient + 'static>(
+        mut self,
+        build: impl Fn(StackParts) -> C + Send + Sync + 'static,
+    ) -> Self {
+        self.stack = Arc::new(move |parts| Arc::new(build(parts)));
+        self
+    }
+
+    /// Asks this model instead of the scripted one: the replies of the scenario are not used, and
+    /// what is expected of requests, executions and ends is judged as ever.
+    pub fn with_model<C: IChatClient + 'static>(
+        mut self,
+        build: impl Fn() -> C + Send + Sync + 'static,
+    ) -> Self {
+        self.model = Some(Arc::new(move || Arc::new(build())));
+        self
+    }
+
+    /// Sets whether cases are played over HTTP on loopback too.
+    pub fn with_http(mut self, over_http: bool) -> Self {
+        self.over_http = over_http;
+        self
+    }
+
+    pub(crate) fn own_model(&self) -> Option<Arc<dyn IChatClient>> {
+        self.model.as_ref().map(|build| build())
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn ITool>> {
+        let mut tools = self.tools.iter();
+        tools.find(|tool| tool.name() == name).cloned()
+    }
+
+    pub(crate) fn stack(&self, parts: StackParts) -> Arc<dyn IChatClient> {
+        (self.stack)(parts)
+    }
+
+    /// Plays a case in every way that it can be played in, each on a thread of its own.
+    pub fn play(&self, scenario: &Scenario) -> CaseReport {
+        let mut report = CaseReport::new(scenario.path(), scenario.name());
+        let ways = self.ways(scenario, &mut report.left_out);
+        let mut first: Option<(Way, Outcome)> = None;
+        let mut first_over_http: Option<(Way, Outcome)> = None;
+        for way in ways {
+            let mut outcome = self.play_in(scenario, way);
+            let of_wire = match way.wire {
+                Wire::Scripted => &first,
+                Wire::Http => &first_over_http,
+            };
+            if let Some((other, first)) = of_wire {
+                compare(&first.whole, &outcome.whole, *other, &mut outcome.faults);
+            }
+            if let (Wire::Http, Some((other, first))) = (way.wire, &first) {
+                compare(
+                    &first.outline,
+                    &outcome.outline,
+                    *other,
+                    &mut outcome.faults,
+                );
+            }
+            report.ways.push(WayReport {
+                way,
+                faults: outcome.faults.clone(),
+            });
+            match way.wire {
+                Wire::Scripted => first.get_or_insert((way, outcome)),
+                Wire::Http => first_over_http.get_or_insert((way, outcome)),
+            };
+        }
+        report
+    }
+
+    fn ways(&self, scenario: &Scenario, left_out: &mut Vec<String>) -> Vec<Way> {
+        let mut ways = Vec::new();
+        let reloads: &[Reload] = match (&scenario.no_reload, scenario.mode) {
+            (Some(reason), _) => {
+                left_out.push(format!("no reload: {reason}"));
+                &[Reload::Nothing]
+            }
+            (None, Mode::Executor) => &[Reload::Nothing, Reload::NewProcess],
+            (None, Mode::Loop) => &[
+                Reload::Nothing,
+                Reload::SameStore,
+                Reload::NewProcess,
+                Reload::StoreAndValue,
+            ],
+        };
+        let forms = [Form::Stream, Form::Fold];
+        for &reload in reloads {
+            ways.extend(forms.map(|form| Way {
+                form,
+                reload,
+                wire: Wire::Scripted,
+            }));
+        }
+        if !self.over_http || self.model.is_some() {
+            return ways;
+        }
+        if let Some(reason) = not_over_http(scenario) {
+            left_out.push(format!("not over HTTP: {reason}"));
+            return ways;
+        }
+        let own = [Reload::Nothing, Reload::NewProcess];
+        for reload in own.into_iter().filter(|reload| reloads.contains(reload)) {
+            ways.extend(forms.map(|form| Way {
+                form,
+                reload,
+                wire: Wire::Http,
+            }));
+        }
+        ways
+    }
+
+    fn play_in(&self, scenario: &Scenario, way: Way) -> Outcome {
+        let played = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| self.block_on(scenario, way));
+            thread.join()
+        });
+        played.unwrap_or_else(|panic| {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            let text = text.unwrap_or("a panic without words");
+            Outcome::failed(format!("playing it panicked: {text}"))
+        })
+    }
+
+    fn block_on(&self, scenario: &Scenario, way: Way) -> Outcome {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all();
+        // On a paused clock an hour passes at once when nothing else can happen.
+        let patience = match way.wire {
+            Wire::Scripted => {
+                builder.start_paused(self.model.is_none());
+                Duration::from_hours(1)
+            }
+            Wire::Http => Duration::from_secs(30),
+        };
+        let runtime = match builder.build() {
+            Ok(runtime) => runtime,
+            Err(error) => return Outcome::failed(format!("no runtime: {error}")),
+        };
+        runtime.block_on(async {
+            let mut player = match Player::new(scenario, self, way) {
+                Ok(player) => player,
+                Err(text) => return Outcome::failed(text),
+            };
+            let played = tokio::time::timeout(patience, player.play()).await;
+            if played.is_err() {
+                player.fault(0, "it never ends: everything waits for something else");
+            }
+            Outcome {
+                faults: player.faults,
+                whole: player.whole,
+                outline: player.outline,
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("tools", &self.tools.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What playing a case in one way came to.
+struct Outcome {
+    faults: Vec<Fault>,
+    whole: Vec<String>,
+    outline: Vec<String>,
+}
+
+impl Outcome {
+    fn failed(text: impl Into<String>) -> Self {
+        Self {
+            faults: vec![Fault::new(0, text)],
+            whole: Vec::new(),
+            outline: Vec::new(),
+        }
+    }
+}
+
+/// V6: all ways come to the same.
+fn compare(first: &[String], second: &[String], other: Way, faults: &mut Vec<Fault>) {
+    if first == second {
+        return;
+    }
+    let place = first.iter().zip(second).take_while(|(a, b)| a == b).count();
+    let nothing = "nothing".to_owned();
+    let at = |lines: &[String]| lines.get(place).unwrap_or(&nothing).clone();
+    faults.push(Fault::new(
+        0,
+        format!(
+            "V6: the ways differ\n    {other}: {}\n    this way: {}",
+            at(first),
+            at(second)
+        ),
+    ));
+}
+
+/// Why a case cannot be played over HTTP, if so: because it says so, because it needs the paused
+/// clock, or because the wire has no word for it.
+fn not_over_http(scenario: &Scenario) -> Option<String> {
+    if let Some(reason) = &scenario.not_over_http {
+        return Some(reason.clone());
+    }
+    if scenario.mode == Mode::Executor {
+        return Some("the executor alone asks no model".to_owned());
+    }
+    let config = &scenario.config;
+    let mut paused = config.deadline_ms.is_some()
+        || config.max_wall_time_ms.is_some()
+        || config.grace_ms.is_some()
+        || scenario.expect.elapsed_ms_at_most.is_some()
+        || scenario.options.deadline_ms.is_some();
+    paused |= scenario
+        .tools
+        .iter()
+        .any(|(_, tool)| needs_paused_clock(tool));
+    for action in &scenario.actions {
+        match action {
+            Action::Advance(_) => paused = true,
+            Action::Leg(leg) => {
+                paused |= leg
+                    .triggers
+                    .iter()
+                    .any(|trigger| trigger.after_ms.is_some());
+                for (_, reply) in &leg.replies {
+                    if reply.parts.iter().any(has_no_word_on_the_wire)
+                        || reply.message_id.is_some()
+                        || !reply.counters.is_empty()
+                        || matches!(reply.breaks, Some(Break::Cut))
+                    {
+                        return Some("a reply holds what the wire has no word for".to_owned());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    paused.then(|| "it needs the paused clock".to_owned())
+}
+
+fn needs_paused_clock(tool: &Tool) -> bool {
+    let sleeps = |does: &Does| match &does.sleeps_ms {
+        None | Some(Amount::Fixed(0)) => false,
+        Some(_) => true,
+    };
+    tool.deadline_ms.is_some()
+        || tool
+            .first
+            .iter()
+            .chain(&tool.does)
+            .any(|does| sleeps(&does.value))
+}
+
+fn has_no_word_on_the_wire(part: &ReplyPart) -> bool {
+    matches!(
+        part,
+        ReplyPart::AttemptReset(_) | ReplyPart::IncompleteCall(_) | ReplyPart::OpenCall(_)
+    )
+}
