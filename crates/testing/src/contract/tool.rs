@@ -1,7 +1,7 @@
 //! Laws of a tool: it says truly what it takes, and its body sees nothing else.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use raf_core::{
 };
 use raf_tools::{
     CompiledSchema, ExecuteOptions, ITool, ToolArguments, ToolContext, ToolError, ToolExecutor,
-    ToolLimits, ToolOutput, ToolRegistry,
+    ToolLimits, ToolOutput, ToolRegistry, call_stream, call_whole,
 };
 use serde_json::Value;
 
@@ -77,6 +77,31 @@ pub async fn the_call_works_whole(subject: &Subject) {
     assert_eq!(result.outcome(), ToolOutcome::Ok, "{}", result.text());
     assert!(!result.content().is_empty(), "the result is empty");
     assert_eq!(entries, 1);
+}
+
+/// Called whole and as a stream, it comes to the same, and each call enters the body once. A stream
+/// without pieces is a legal result that the model reads as something.
+pub async fn whole_and_streamed_come_to_the_same(subject: &Subject) {
+    let entries = Arc::new(AtomicUsize::new(0));
+    let tool = || Counted {
+        inner: (subject.make)(),
+        entries: Arc::clone(&entries),
+        without_gate: true,
+    };
+    let arguments = || (subject.valid)().as_object().cloned().unwrap_or_default();
+    let context = || ToolContext::detached("c1");
+    let whole = call_whole(&tool(), context(), arguments()).await;
+    let whole = whole.expect("the call works whole");
+    let streamed = call_stream(&tool(), context(), arguments()).await;
+    let pieces: Vec<_> = streamed.collect().await;
+    assert_eq!(entries.load(Ordering::SeqCst), 2, "once per call");
+    let replay = ToolOutput::stream(futures::stream::iter(pieces));
+    let joined = call_whole(&Replay::new(replay), context(), arguments()).await;
+    let joined = joined.expect("the call works as a stream");
+    assert_eq!(whole, joined, "whole, and the pieces joined");
+    let (result, _) = execute(subject, &(subject.valid)().to_string(), true).await;
+    let result = result.expect("the call has a result");
+    assert!(!result.content().is_empty(), "the result is empty");
 }
 
 /// Arguments that are no object or fail the schema are answered without entering the body.
@@ -148,6 +173,28 @@ async fn execute(
     let execution = executor.execute(&message, ExecuteOptions::new()).await;
     let mut results = execution.expect("the message holds a call").results;
     (results.pop(), entries.load(Ordering::SeqCst))
+}
+
+/// Returns what it was given, once.
+#[derive(Debug)]
+struct Replay(ToolDeclaration, Mutex<Option<ToolOutput>>);
+
+impl Replay {
+    fn new(output: ToolOutput) -> Self {
+        Self(ToolDeclaration::new("replay", ""), Mutex::new(Some(output)))
+    }
+}
+
+#[async_trait]
+impl ITool for Replay {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.0
+    }
+
+    async fn call(&self, _: ToolContext, _: ToolArguments) -> Result<ToolOutput, ToolError> {
+        let mut output = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(output.take().unwrap_or(ToolOutput::Void))
+    }
 }
 
 /// Counts the entries of a tool's body.
@@ -230,6 +277,7 @@ macro_rules! tool_contract {
                 the_schema_is_a_valid_object_schema
                 the_schema_tells_valid_from_invalid
                 the_call_works_whole
+                whole_and_streamed_come_to_the_same
                 bad_arguments_never_reach_the_body
                 an_approval_holds_the_body_back
                 dropping_the_call_leaves_nothing_running

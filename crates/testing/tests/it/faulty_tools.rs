@@ -3,12 +3,13 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raf_core::ToolDeclaration;
 use raf_testing::contract::run_real;
 use raf_testing::contract::tool::{self, Subject};
 use raf_testing::{Behaviour, ScriptedTool};
-use raf_tools::{ITool, ToolOutput};
+use raf_tools::{ITool, ToolError, ToolOutput};
 use serde_json::json;
 
 fn subject(make: fn() -> Arc<dyn ITool>) -> Subject {
@@ -51,6 +52,27 @@ fn a_schema_that_takes_everything_is_noticed() {
 fn a_failing_tool_is_noticed() {
     let subject = subject(|| Arc::new(ScriptedTool::new("t").always(Behaviour::tell_model("no"))));
     must_fail(|| tool::the_call_works_whole(&subject));
+}
+
+#[test]
+fn a_tool_that_comes_to_something_else_each_time_is_noticed() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let subject = subject(|| {
+        let count = CALLS.fetch_add(1, Ordering::SeqCst).to_string();
+        Arc::new(ScriptedTool::returning("t", count))
+    });
+    must_fail(|| tool::whole_and_streamed_come_to_the_same(&subject));
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_noticed() {
+    let subject = subject(|| {
+        Arc::new(ScriptedTool::new("t").always(Behaviour::returns(|| {
+            let pieces = [Ok("a".into()), Err(ToolError::tell_model("broken"))];
+            ToolOutput::stream(futures::stream::iter(pieces))
+        })))
+    });
+    must_fail(|| tool::whole_and_streamed_come_to_the_same(&subject));
 }
 
 #[test]
