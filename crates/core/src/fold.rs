@@ -228,11 +228,7 @@ impl ResponseFold {
 
     /// Notes the run in the message whose calls wait, so that the next leg finds its record.
     fn mark_paused(&mut self, finish: &Finish) {
-        let Some(run_id) = finish
-            .run_id
-            .as_ref()
-            .filter(|_| !finish.pending.is_empty())
-        else {
+        let (Some(run_id), Some(waiting)) = (&finish.run_id, finish.pending.first()) else {
             return;
         };
         let asking = self
@@ -240,7 +236,11 @@ impl ResponseFold {
             .iter_mut()
             .rfind(|message| message.tool_calls().next().is_some());
         if let Some(message) = asking {
-            *message = message.to_builder().paused_run_id(run_id).build();
+            *message = message
+                .to_builder()
+                .paused_run_id(run_id)
+                .paused_round(waiting.occurrence.round)
+                .build();
         }
     }
 

@@ -119,6 +119,7 @@ fn parts_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Conte
 }
 
 const PAUSED_RUN_ID: &str = "raf_run_id";
+const PAUSED_ROUND: &str = "raf_round";
 
 impl ChatMessage {
     /// A message of a role with these parts.
@@ -235,6 +236,12 @@ impl ChatMessage {
         Some(RunId::from(id))
     }
 
+    /// The round of that run to which the calls belong. JSON form: `raf_round`.
+    pub fn paused_round(&self) -> Option<u32> {
+        let round = self.0.data.extra.get(PAUSED_ROUND)?.as_u64()?;
+        u32::try_from(round).ok()
+    }
+
     /// Whether two handles are the same message, by address.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -346,6 +353,11 @@ impl ChatMessageBuilder {
     /// Says which run waits for the outside in this message.
     pub fn paused_run_id(self, run_id: &RunId) -> Self {
         self.extra(PAUSED_RUN_ID, run_id.as_str().into())
+    }
+
+    /// Says to which round of that run its calls belong.
+    pub fn paused_round(self, round: u32) -> Self {
+        self.extra(PAUSED_ROUND, round.into())
     }
 
     /// The message.

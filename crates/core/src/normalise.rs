@@ -65,7 +65,7 @@ fn pair(transcript: &[ChatMessage]) -> HashMap<(usize, usize), Found<'_>> {
                 .get_mut(result.call_id())
                 .filter(|calls| !calls.is_empty())
             else {
-                replace_foreign(&mut results, transcript, message, result);
+                replace_foreign(&mut results, &transcript[..index], message, result);
                 continue;
             };
             // Of several open calls with this id those of the latest message come first, and of
@@ -74,6 +74,13 @@ fn pair(transcript: &[ChatMessage]) -> HashMap<(usize, usize), Found<'_>> {
                 continue;
             };
             let own = result.occurrence().map(|place| place.position as usize);
+            if let Some(place) = own.map(|position| (latest, position))
+                && !calls.contains(&place)
+                && holds_foreign(&results, place, result.call_id())
+            {
+                results.insert(place, Found::Result(message, result));
+                continue;
+            }
             let of_latest = |(at, _): &(usize, usize)| *at == latest;
             let chosen = calls
                 .iter()
@@ -116,11 +123,19 @@ fn replace_foreign<'a>(
         call.is_some_and(|call| call.id() == result.call_id())
     });
     let Some((index, _)) = answered else { return };
-    if let Some(Found::Result(_, other)) = results.get(&(index, position))
-        && other.occurrence().is_none()
-    {
+    if holds_foreign(results, (index, position), result.call_id()) {
         results.insert((index, position), Found::Result(message, result));
     }
+}
+
+/// Whether a call with this id at this place has a result that the loop did not make.
+fn holds_foreign(
+    results: &HashMap<(usize, usize), Found<'_>>,
+    place: (usize, usize),
+    id: &str,
+) -> bool {
+    matches!(results.get(&place), Some(Found::Result(_, other))
+        if other.occurrence().is_none() && other.call_id() == id)
 }
 
 enum Found<'a> {

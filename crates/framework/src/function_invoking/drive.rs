@@ -136,6 +136,7 @@ async fn rounds(
             return Ok(LegEnd::Finish(limit));
         }
         let tools = visible_tools(client, leg).await?;
+        records::begin_round(leg).await?;
 
         // Ask the model.
         let last_round = options.wrap_up && leg.run.counters.is_last_round(options);

@@ -41,6 +41,8 @@ pub(super) async fn execute(
     superseded: bool,
 ) -> Result<BatchEnd> {
     let BatchPlan { mut batch, end } = plan;
+    // A leg that was dropped behind its batch has counted it.
+    let counted = batch.is_done();
     let hold = HoldPolicy {
         mode: options.execution.mode,
         whole_batch: options.hold_whole_batch,
@@ -83,7 +85,10 @@ pub(super) async fn execute(
         leg.run.batch_end = end;
         return Ok(BatchEnd::Pause(pause(&mut batch, leg).await?));
     }
-    let repetition = count(&batch, leg, options);
+    let repetition = match counted {
+        true => Repetition::GoOn,
+        false => count(&batch, leg, options),
+    };
     if repetition == Repetition::Warn {
         warning.append();
     }

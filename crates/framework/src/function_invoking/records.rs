@@ -38,19 +38,39 @@ pub(super) async fn save(leg: &mut Leg, batch: &OpenBatch, running: bool) -> Res
     record.round = batch.round();
     record.calls = batch.to_records(running);
     record.denied.clone_from(&leg.run.denied);
+    if record.prefix_digest.is_empty() {
+        record.prefix_digest = prefix_digest(leg);
+    }
+    count(leg, &mut record, leg.run.counters.clone());
+    write(leg, record).await
+}
+
+/// Counts a model request that is about to be made in a run that has a record, before it is made:
+/// were this leg dropped, a later one numbers its rounds on from there, so that no call gets the
+/// place, and the idempotency key, of another one (contract D2).
+///
+/// # Errors
+/// What the store fails with; a typed busy error if another leg wrote in between.
+pub(super) async fn begin_round(leg: &mut Leg) -> Result<()> {
+    let Some(mut record) = leg.run.record.clone() else {
+        return Ok(());
+    };
+    let mut counters = leg.run.counters.clone();
+    counters.rounds += 1;
+    count(leg, &mut record, counters);
+    write(leg, record).await
+}
+
+fn count(leg: &Leg, record: &mut RunRecord, counters: Counters) {
     record.usage.clone_from(&leg.run.usage);
     record.rounds.clone_from(&leg.run.rounds);
     record.worked_ms = u64::try_from(leg.worked_for().as_millis()).unwrap_or(u64::MAX);
     record.counters = serde_json::to_value(KeptCounters {
-        counters: leg.run.counters.clone(),
+        counters,
         no_progress: leg.run.no_progress.clone(),
         batch_end: leg.run.batch_end.clone(),
     })
     .unwrap_or_default();
-    if record.prefix_digest.is_empty() {
-        record.prefix_digest = prefix_digest(leg);
-    }
-    write(leg, record).await
 }
 
 async fn write(leg: &mut Leg, mut record: RunRecord) -> Result<()> {

@@ -262,14 +262,18 @@ struct Shown {
 fn shown_calls(messages: &[ChatMessage], record: &RunRecord) -> Option<Shown> {
     let ids: Vec<&str> = record.calls.iter().map(|call| call.call.id()).collect();
     let place = messages.iter().rposition(|message| {
-        message.role() == MessageRole::Assistant
+        let asks = message.role() == MessageRole::Assistant
             && message.tool_calls().count() == ids.len()
-            && !ids.is_empty()
-            && (message.paused_run_id().as_ref() == Some(&record.run_id)
-                || message
-                    .tool_calls()
-                    .map(ToolCall::id)
-                    .eq(ids.iter().copied()))
+            && !ids.is_empty();
+        // A run can have moved on to a round that the caller never saw: its leg was dropped.
+        asks && match (message.paused_run_id(), message.paused_round()) {
+            (Some(run_id), Some(round)) => run_id == record.run_id && round == record.round,
+            (Some(run_id), None) => run_id == record.run_id,
+            (None, _) => {
+                let shown = message.tool_calls().map(ToolCall::id);
+                shown.eq(ids.iter().copied())
+            }
+        }
     })?;
     let behind = &messages[place + 1..];
     Some(Shown {
