@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::OpenAiChatClient;
 use crate::json::Json;
 use crate::stream::{error_body, whole_body};
-use crate::watch::Watch;
+use crate::watch::{Watch, later};
 
 /// A model that an endpoint offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,8 @@ impl fmt::Display for EndpointHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} answers", self.endpoint)?;
         if let Some(models) = &self.models {
-            write!(f, " and offers {} models", models.len())?;
+            let plural = if models.len() == 1 { "" } else { "s" };
+            write!(f, " and offers {} model{plural}", models.len())?;
         }
         self.advice
             .iter()
@@ -82,7 +83,7 @@ impl OpenAiChatClient {
         let idle = options.timeouts.idle.min(options.timeouts.first_byte);
         let late = || reporter.timeout("idle", idle);
         let mut exchange = watch
-            .guard(Instant::now() + idle, self.transport().get(&url))
+            .guard(later(Instant::now(), idle), self.transport().get(&url))
             .await
             .map_err(|interrupted| interrupted.into_error(late))??;
         if !exchange.head.is_success() {

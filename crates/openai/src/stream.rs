@@ -11,7 +11,7 @@ use crate::error::Reporter;
 use crate::limits::{Limits, Timeouts, exceeded};
 use crate::response::Reply;
 use crate::transport::{Address, Exchange, ReadFault, Transport};
-use crate::watch::{Interrupted, Watch};
+use crate::watch::{Interrupted, Watch, later};
 
 /// Most bytes of an error body that are read.
 const ERROR_BODY: usize = 256 * 1024;
@@ -46,7 +46,7 @@ pub(crate) async fn drive(job: Job, mut out: Emitter<AgentResponseUpdate>) -> Re
         ));
     }
     let mut watch = Watch::new(job.cancellation.clone(), job.deadline);
-    let first_byte = Instant::now() + job.timeouts.first_byte;
+    let first_byte = later(Instant::now(), job.timeouts.first_byte);
     let late = || job.reporter.timeout("first_byte", job.timeouts.first_byte);
     let sent = job.transport.post(&job.url, job.body.clone());
     let mut exchange = watch
@@ -149,11 +149,11 @@ impl Clock {
 
     fn until(&self, reply: &Reply) -> Instant {
         if reply.has_ended() {
-            return self.last_event + self.timeouts.linger;
+            return later(self.last_event, self.timeouts.linger);
         }
         self.first_byte.unwrap_or_else(|| {
-            let idle = self.last_bytes + self.timeouts.idle;
-            idle.min(self.last_event + self.timeouts.stall)
+            let idle = later(self.last_bytes, self.timeouts.idle);
+            idle.min(later(self.last_event, self.timeouts.stall))
         })
     }
 
@@ -161,7 +161,7 @@ impl Clock {
         let timeouts = &self.timeouts;
         if self.first_byte.is_some() {
             reporter.timeout("first_byte", timeouts.first_byte)
-        } else if self.last_bytes + timeouts.idle <= self.last_event + timeouts.stall {
+        } else if later(self.last_bytes, timeouts.idle) <= later(self.last_event, timeouts.stall) {
             reporter.timeout("idle", timeouts.idle)
         } else {
             reporter.timeout("stall", timeouts.stall)
@@ -197,7 +197,7 @@ pub(crate) async fn whole_body(
 ) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let until = Instant::now() + timeouts.idle;
+        let until = later(Instant::now(), timeouts.idle);
         let late = || reporter.timeout("idle", timeouts.idle);
         let read = watch.guard(until, exchange.read()).await;
         match read.map_err(|interrupted| interrupted.into_error(late))? {

@@ -10,6 +10,12 @@ use futures::future::BoxFuture;
 use raf_core::{Cancellation, Error, ErrorKind};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// A moment that much later, or the far future if there is no such moment.
+pub(crate) fn later(from: Instant, wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+    from.checked_add(wait.min(FAR)).unwrap_or(from)
+}
+
 /// What ends a wait early.
 #[derive(Debug)]
 pub(crate) enum Interrupted {
@@ -33,7 +39,7 @@ impl Watch {
     /// Starts the clock of the deadline.
     pub(crate) fn new(cancellation: Cancellation, deadline: Option<Duration>) -> Self {
         let now = Instant::now();
-        let deadline = deadline.and_then(|deadline| now.checked_add(deadline));
+        let deadline = deadline.map(|deadline| later(now, deadline));
         Self {
             cancelled: cancellation.token().clone().cancelled_owned().boxed(),
             cancellation,

@@ -101,6 +101,18 @@ async fn a_server_that_hangs_after_the_finish_reason_is_waited_for_a_little() {
 }
 
 #[tokio::test]
+async fn timeouts_can_be_endless() {
+    let timeouts = Timeouts::default()
+        .with_first_byte(Duration::MAX)
+        .with_idle(Duration::MAX)
+        .with_stall(Duration::MAX)
+        .with_linger(Duration::MAX);
+    let options = ChatClientRunOptions::new().with_deadline(Duration::MAX);
+    let (text, end) = run(reply(&[WHOLE, DONE], End::Eof), timeouts, options).await;
+    assert_eq!((text.as_str(), end.is_ok()), ("Hi", true));
+}
+
+#[tokio::test]
 async fn each_timeout_is_an_error_that_names_it() {
     let long = Timeouts::default();
     for (name, timeouts, answer) in [
@@ -283,7 +295,7 @@ async fn models_are_listed_and_the_endpoint_is_checked_in_words() {
             r#"{"models":[{"name":"models/tiny"}]}"#,
             "tiny",
             true,
-            "offers 1 models",
+            "offers 1 model",
         ),
         (r#"{"data":[]}"#, "tiny", false, "no model at all"),
     ] {

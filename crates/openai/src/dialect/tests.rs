@@ -43,3 +43,14 @@ fn a_change_gives_another_key() {
         dialect.clone().with_think_tags(true).render_key
     );
 }
+
+#[test]
+fn the_table_in_the_documentation_has_every_name() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dialects.md");
+    // It is not part of the published crate.
+    if let Ok(table) = std::fs::read_to_string(path) {
+        for name in KNOWN_DIALECTS {
+            assert!(table.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

@@ -6,6 +6,9 @@ const LONGEST: usize = 500;
 /// How many bytes of the request a message may repeat by chance.
 const REPEATED: usize = 24;
 
+/// Shorter values are words such as `none`, which servers without keys are given.
+const SECRET: usize = 8;
+
 const REDACTED: &str = "[redacted]";
 
 /// Prefixes of keys as providers make them.
@@ -41,7 +44,7 @@ pub(crate) fn clean(message: &str, secrets: &[&str], request: &[u8]) -> String {
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .take(4 * LONGEST)
         .collect();
-    for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
+    for secret in secrets.iter().filter(|secret| secret.len() >= SECRET) {
         text = text.replace(secret, REDACTED);
     }
     text = without_keys(&text);
