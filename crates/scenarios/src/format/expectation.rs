@@ -76,6 +76,9 @@ pub struct ExpectLeg {
     /// Its results by call id.
     #[serde(default)]
     pub results: Ordered<Located<ResultDetail>>,
+    /// The argument text of its calls, as the model wrote it: call id to text.
+    #[serde(default)]
+    pub call_arguments: Ordered<String>,
     /// Its tokens.
     #[serde(default)]
     pub usage: Option<(u64, u64)>,

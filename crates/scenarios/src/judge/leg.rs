@@ -66,6 +66,17 @@ pub(crate) fn leg(player: &Player<'_>, line: u64, expect: &ExpectLeg) -> Vec<Fau
             ));
         }
     }
+    for (id, expected) in expect.call_arguments.iter() {
+        let messages = leg.messages();
+        let mut calls = messages.iter().flat_map(ChatMessage::tool_calls);
+        let call = calls.find(|call| call.id() == id);
+        let own = call.map(|call| call.arguments().to_owned());
+        if own.as_ref() != Some(expected) {
+            fault(format!(
+                "the arguments of '{id}' are kept as {own:?}, expected '{expected}'"
+            ));
+        }
+    }
     if let Some(expected) = &expect.messages {
         let lines = Line::of(&leg.messages());
         compare_lines("the new messages", &lines, expected, line, &mut faults);

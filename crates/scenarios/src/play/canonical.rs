@@ -34,7 +34,11 @@ pub(crate) fn whole(leg: &Leg, ledger: &Ledger) -> Vec<String> {
 pub(crate) fn outline(leg: &Leg) -> Vec<String> {
     let mut lines: Vec<String> = Line::of(&leg.messages())
         .into_iter()
-        .map(|line| without_correlation_ids(leg, &line.to_string()))
+        .map(|line| match line {
+            // What an error says of the arguments depends on how the wire writes them.
+            Line::Result { id, outcome, .. } if outcome != "ok" => format!("R({id}, {outcome})"),
+            line => line.to_string(),
+        })
         .collect();
     lines.extend(leg.entries.iter().map(|(tool, entry)| {
         let arguments = serde_json::Value::Object(entry.arguments.clone());
@@ -60,16 +64,6 @@ pub(crate) fn outline(leg: &Leg) -> Vec<String> {
 /// Whether the model, or the way to it, failed.
 pub(crate) fn is_model_error(leg: &Leg) -> bool {
     leg.error().is_some_and(|error| error.kind().is_model())
-}
-
-fn without_correlation_ids(leg: &Leg, line: &str) -> String {
-    let mut line = line.to_owned();
-    let messages = leg.messages();
-    let results = messages.iter().flat_map(ChatMessage::tool_results);
-    for id in results.filter_map(|result| result.correlation_id()) {
-        line = line.replace(id, "<correlation id>");
-    }
-    line
 }
 
 /// Messages as JSON, one per line, their random ids replaced.

@@ -27,6 +27,7 @@ pub(crate) fn check_leg(leg: &Leg, ledger: &Ledger, conversation: &[ChatMessage]
     faults.extend(check_requests(&requests));
     faults.extend(check_prefixes(&requests));
     faults.extend(check_entries(&ledger.entries));
+    arguments_are_objects(&requests, &mut faults);
     for log in &ledger.gated_logs {
         let entries = log.calls();
         faults.extend(check_gated_entries(
@@ -60,6 +61,18 @@ pub(crate) fn check_leg(leg: &Leg, ledger: &Ledger, conversation: &[ChatMessage]
         }
     }
     faults
+}
+
+/// A4: what is sent as arguments is a JSON object.
+fn arguments_are_objects(requests: &[ScriptedRequest], faults: &mut Vec<String>) {
+    let messages = requests.iter().flat_map(|request| &request.messages);
+    for call in messages.flat_map(ChatMessage::tool_calls) {
+        let sent: Result<serde_json::Value, _> = serde_json::from_str(call.arguments());
+        if !sent.is_ok_and(|sent| sent.is_object()) {
+            let sent = call.arguments();
+            faults.push(format!("A4: '{}' is sent with '{sent}'", call.id()));
+        }
+    }
 }
 
 /// V1, V2: each call of a reply of this leg has one result in it, or waits.
