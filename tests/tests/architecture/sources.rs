@@ -180,6 +180,32 @@ fn tasks_are_spawned_in_the_set_of_the_run_alone() {
 }
 
 #[test]
+fn the_loop_runs_no_tool_but_by_the_executor() {
+    let mut findings = Vec::new();
+    for file in sources() {
+        if file.is_for_tests() || !file.path.starts_with("crates/framework/") {
+            continue;
+        }
+        let own = own_code(&file);
+        for word in ["call", "execute", "call_whole", "call_stream"] {
+            let found = words(&own, word).into_iter().filter(|at| {
+                let is_method = own[..*at].ends_with('.');
+                let is_called = own[at + word.len()..].starts_with('(');
+                is_called && (is_method || word.starts_with("call_"))
+            });
+            for at in found {
+                findings.push(format!("{}:{}: {word}", file.path, line(&own, at)));
+            }
+        }
+    }
+    report(
+        "hand the call to `ToolExecutor::batch`: what enters a body elsewhere passes no middleware, no \
+         approval, no limit",
+        &findings,
+    );
+}
+
+#[test]
 fn decisions_are_pure() {
     const IMPURE: &[&str] = &[
         "async",
