@@ -95,6 +95,10 @@ pub enum AgentResponseUpdate {
         content: Box<Content>,
     },
     /// A call has its outcome. In order of completion; the fold puts results in call order.
+    ///
+    /// In a leg that goes on with a run that waited, those before the first `MessageStart` belong to
+    /// the batch that waited; where a new message of the user took its place, what follows is a new
+    /// run whose rounds are counted anew.
     ToolCalled {
         /// Which call.
         occurrence: Occurrence,
