@@ -94,11 +94,15 @@ impl RunRecord {
             .collect()
     }
 
-    /// The open call that a request belongs to.
-    pub fn open_request(&self, request_id: &str) -> Option<&CallRecord> {
+    /// The open call that a request belongs to, by the request's id or its address.
+    pub fn open_request(&self, request: &str) -> Option<&CallRecord> {
         self.calls
             .iter()
-            .find(|call| call.status.request_id() == Some(request_id))
+            .find(|call| {
+                call.status.request_id() == Some(request)
+                    || matches!(&call.status, CallStatus::AwaitingData { address, .. }
+                        if address == request)
+            })
             .filter(|_| !self.closed)
     }
 

@@ -37,14 +37,13 @@ impl OpenBatch {
         let occurrence = call.occurrence;
         let (request_id, state) = match (&call.state, decision) {
             (_, ApprovalDecision::Malformed(_)) => return Err(RefusalReason::Malformed),
+            (CallState::Gated { ready, .. } | CallState::Interrupted { ready, .. }, _)
+                if shows_other_arguments(answer, ready) =>
+            {
+                return Err(RefusalReason::ArgsMismatch);
+            }
             (CallState::Gated { ready, request, .. }, decision) => {
                 let request_id = request.as_ref().map(|request| request.request_id.clone());
-                if let Some(shown) = &answer.arguments {
-                    let recorded = Value::Object(ready.arguments.clone());
-                    if canonical_json(shown) != canonical_json(&recorded) {
-                        return Err(RefusalReason::ArgsMismatch);
-                    }
-                }
                 (request_id, decide(ready, decision)?)
             }
             (
@@ -72,6 +71,13 @@ impl OpenBatch {
             approved: started,
         })
     }
+}
+
+/// Whether an answer says that it is about other arguments than the recorded ones.
+fn shows_other_arguments(answer: &ToolApprovalResponse, ready: &ReadyCall) -> bool {
+    let recorded = Value::Object(ready.arguments.clone());
+    let shown = answer.arguments.as_ref();
+    shown.is_some_and(|shown| canonical_json(shown) != canonical_json(&recorded))
 }
 
 /// What an answer did.
