@@ -9,7 +9,7 @@ use raf_core::{
     LayerPlacement, Result, UpdateStream,
 };
 
-mod merge;
+pub(crate) mod merge;
 
 /// Gives each run default options, and options that cannot be changed by the caller.
 ///

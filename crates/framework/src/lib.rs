@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod agent;
 mod approving;
 mod builder_ext;
 mod configuring;
@@ -8,6 +9,10 @@ mod into_tools;
 mod logging;
 mod sealed;
 
+pub use agent::{
+    AgentConfig, AgentConfigBuilder, AgentRequest, AgentRun, AgentRuntime, ContextChatClient,
+    ContextOutcome, ContextRequest, IContextProvider, ProvidedContext, ProviderFailure,
+};
 pub use approving::{
     ApprovalAnswer, ApprovingChatClient, HandlerError, IApprovalHandler, IntoApprovalAnswer,
     PendingQuestion, QuestionAnswer,
@@ -15,8 +20,10 @@ pub use approving::{
 pub use builder_ext::ChatClientBuilderExt;
 pub use configuring::ConfiguringChatClient;
 pub use function_invoking::{
-    ClosurePolicy, FunctionInvokingChatClient, FunctionInvokingOptions, IApprovalPolicy,
-    NewMessagePolicy, PolicyCall, PolicyDecision, RunStoreOptionsExt, policy_fn,
+    ClosurePolicy, FunctionInvokingChatClient, FunctionInvokingOptions, HookBatch, HookDecision,
+    HookReply, HookRequest, HookResults, IApprovalPolicy, IRunHook, MessageInbox,
+    MessageInboxOptionsExt, NewMessagePolicy, PolicyCall, PolicyDecision, RunStoreOptionsExt,
+    policy_fn,
 };
 pub use into_tools::IntoTools;
 pub use logging::LoggingChatClient;

@@ -5,7 +5,7 @@ use raf_tools::ToolOptionsExt;
 
 /// The options that go on: see the table of
 /// [`ConfiguringChatClient`](crate::ConfiguringChatClient).
-pub(super) fn merge(
+pub(crate) fn merge(
     defaults: &ChatClientRunOptions,
     run: &ChatClientRunOptions,
     overrides: &ChatClientRunOptions,

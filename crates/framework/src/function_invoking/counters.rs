@@ -57,10 +57,6 @@ impl Counters {
     }
 
     /// A message of the user begins a new turn.
-    #[allow(
-        dead_code,
-        reason = "used by the inbox and by superseding, which come with pausing"
-    )]
     pub(super) fn begin_turn(&mut self) {
         self.calls_of_turn = 0;
     }

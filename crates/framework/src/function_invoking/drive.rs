@@ -1,13 +1,17 @@
 //! The loop, readable as the contract: begin or resume, ask the model, plan, run the tools, go round.
 
+use std::collections::BTreeMap;
+
 use raf_core::{
     AgentResponseUpdate, BudgetLimit, ChatMessage, ClosedReason, Content, Error, ErrorKind,
-    FinishReason, MessageRole, MessageSource, Result, SkipReason, ToolCall, ToolOutcome,
+    FinishReason, MessageRole, MessageSource, Occurrence, Result, SkipReason, TerminationCause,
+    ToolCall, ToolOutcome,
 };
-use raf_tools::{ToolOptionsExt, ToolSet};
+use raf_tools::{CallState, SettledCall, ToolOptionsExt, ToolSet, rejection};
 
 use super::FunctionInvokingChatClient;
 use super::execute::{self, BatchEnd, execute};
+use super::hooks::{self, HooksEnd};
 use super::leg::{Leg, Run, Stop};
 use super::plan::{self, BatchPlan, ReplyKind, RoundFacts};
 use super::policy::PolicyFacts;
@@ -17,6 +21,8 @@ use super::{options::FunctionInvokingOptions, records};
 
 /// What the model is told when it said nothing.
 const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
+
+const STOPPED_BY_HOOK: FinishReason = FinishReason::Terminated(TerminationCause::Hook);
 
 /// How a leg ends.
 enum LegEnd {
@@ -90,20 +96,21 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
     let tools = visible_tools(client, leg).await?;
     let mut last_words = None;
     match resume::begin(leg, &tools, options).await? {
-        Beginning::Ask => {}
+        Beginning::Ask => append_context(leg).await,
         Beginning::StillWaiting(mut batch) => {
             return Ok(LegEnd::Pause(execute::pause(&mut batch, leg).await?));
         }
         Beginning::GoOn { batch, superseded } => {
             let end = leg.run.batch_end.take();
             let plan = BatchPlan { batch, end };
-            match execute(client.executor(), options, leg, plan, superseded).await? {
+            match run_batch(client, leg, plan, superseded).await? {
                 BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
                 BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),
                 // A new turn of the user begins a new run.
                 _ if superseded => {
                     records::close(leg, ClosedReason::Superseded).await?;
                     leg.run = Run::new();
+                    append_context(leg).await;
                 }
                 BatchEnd::End(FinishReason::ToolRetryLimit) if options.wrap_up => {
                     last_words = Some(FinishReason::ToolRetryLimit);
@@ -135,6 +142,7 @@ async fn rounds(
             let limit = FinishReason::Budget(BudgetLimit::WallTime);
             return Ok(LegEnd::Finish(limit));
         }
+        take_inbox(leg).await;
         let tools = visible_tools(client, leg).await?;
         records::begin_round(leg).await?;
 
@@ -148,9 +156,21 @@ async fn rounds(
             leg.first_request,
             options.keep_forcing,
         );
-        let request = round::request_options(&leg.options, &tools, choice);
-        let reply = round::request(client.inner(), leg, request).await;
+        let mut request = round::request_options(&leg.options, &tools, choice);
+        let mut messages = leg.request_messages();
+        match hooks::before_request(&options.hooks, leg, &mut messages, &mut request).await {
+            HooksEnd::GoOn => {}
+            end => return Ok(hook_end(leg, &[], round, end).await),
+        }
+        let reply = round::request(client.inner(), leg, messages, request).await;
         let calls = reply.calls();
+        if let ReplyEnd::Whole { usage, .. } = &reply.end {
+            let contents = &reply.contents;
+            match hooks::after_reply(&options.hooks, leg, round, contents, usage.as_ref()).await {
+                HooksEnd::GoOn => {}
+                end => return Ok(hook_end(leg, &calls, round, end).await),
+            }
+        }
         let limit_reached = match &last_words {
             Some(end) => Some(end.clone()),
             None => last_round.then_some(FinishReason::MaxRounds),
@@ -160,6 +180,11 @@ async fn rounds(
         match reply_kind(leg, reply, &calls, round).await? {
             Ok(ReplyKind::Calls) => {}
             Ok(ReplyKind::Truncated(end)) => return Ok(LegEnd::Finish(end)),
+            // A message came meanwhile: it is answered too, if a request is left.
+            Ok(ReplyKind::Answer(_))
+                if leg.has_mail()
+                    && limit_reached.is_none()
+                    && leg.run.counters.round_end(options).is_none() => {}
             Ok(ReplyKind::Answer(end)) => {
                 return Ok(LegEnd::Finish(limit_reached.unwrap_or(end)));
             }
@@ -176,8 +201,16 @@ async fn rounds(
         }
 
         // Run the tools.
-        let plan = plan_batch(client, leg, &tools, &calls, round, wrap_up).await?;
-        match execute(client.executor(), options, leg, plan, false).await? {
+        if calls.is_empty() {
+            continue;
+        }
+        let (end, vetoes) = hooks::before_batch(&options.hooks, leg, round, &calls).await;
+        if end != HooksEnd::GoOn {
+            return Ok(hook_end(leg, &calls, round, end).await);
+        }
+        let mut plan = plan_batch(client, leg, &tools, &calls, round, wrap_up).await?;
+        veto(&mut plan, round, vetoes);
+        match run_batch(client, leg, plan, false).await? {
             BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
             BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),
             _ if wrap_up => {
@@ -190,6 +223,52 @@ async fn rounds(
             BatchEnd::End(end) => return Ok(LegEnd::Finish(end)),
             BatchEnd::GoOn => {}
         }
+    }
+}
+
+/// Runs a batch, and shows the hooks what came of it.
+async fn run_batch(
+    client: &FunctionInvokingChatClient,
+    leg: &mut Leg,
+    plan: BatchPlan,
+    superseded: bool,
+) -> Result<BatchEnd> {
+    let options = client.options();
+    let round = plan.batch.round();
+    let end = execute(client.executor(), options, leg, plan, superseded).await?;
+    if !matches!(end, BatchEnd::GoOn) || superseded {
+        return Ok(end);
+    }
+    Ok(match hooks::after_batch(&options.hooks, leg, round).await {
+        HooksEnd::GoOn => end,
+        HooksEnd::Stop => BatchEnd::End(STOPPED_BY_HOOK),
+        HooksEnd::Stopped(stop) => BatchEnd::Stopped(stop),
+    })
+}
+
+/// The end that a hook brings about, the open calls of the reply settled.
+async fn hook_end(leg: &mut Leg, calls: &[ToolCall], round: u32, end: HooksEnd) -> LegEnd {
+    if let HooksEnd::Stopped(stop) = end {
+        fill(leg, calls, round, stop.not_started()).await;
+        return LegEnd::Stopped(stop);
+    }
+    let outcome = ToolOutcome::skipped(SkipReason::Terminated);
+    fill(leg, calls, round, outcome).await;
+    LegEnd::Finish(STOPPED_BY_HOOK)
+}
+
+/// Denies the calls that hooks keep from running.
+fn veto(plan: &mut BatchPlan, round: u32, vetoes: BTreeMap<u32, String>) {
+    for (position, reason) in vetoes {
+        let occurrence = Occurrence::new(round, position);
+        let calls = plan.batch.calls();
+        let call = calls.iter().find(|call| call.occurrence == occurrence);
+        let Some(call) = call.filter(|call| !matches!(call.state, CallState::Settled(_))) else {
+            continue;
+        };
+        let text = Some(rejection(Some(&reason)));
+        let settled = SettledCall::new(occurrence, &call.call, ToolOutcome::Denied, text);
+        plan.batch.set(occurrence, CallState::Settled(settled));
     }
 }
 
@@ -273,9 +352,11 @@ async fn visible_tools(client: &FunctionInvokingChatClient, leg: &Leg) -> Result
     for source in leg.options.provider_tools() {
         set = set.with_source("the tools given with the run", &source.tools().await?)?;
     }
-    let set = set
-        .with_declared(&leg.options.tools)?
-        .with_hidden_source("the additional tools", options.additional_tools.tools())?;
+    set = set.with_declared(&leg.options.tools)?;
+    for source in leg.context.iter().flat_map(|context| &context.tools) {
+        set = set.with_source("the tools of a context provider", &source.tools().await?)?;
+    }
+    let set = set.with_hidden_source("the additional tools", options.additional_tools.tools())?;
     Ok(set.build())
 }
 
@@ -283,6 +364,27 @@ async fn visible_tools(client: &FunctionInvokingChatClient, leg: &Leg) -> Result
 async fn fill(leg: &mut Leg, calls: &[ToolCall], round: u32, outcome: ToolOutcome) {
     for settled in plan::unfinished_reply(calls, round, outcome) {
         leg.settle(settled).await;
+    }
+}
+
+/// Appends what has come in meanwhile (contract A5).
+async fn take_inbox(leg: &mut Leg) {
+    for message in leg.take_mail() {
+        if message.role() == MessageRole::User {
+            leg.run.counters.begin_turn();
+        }
+        leg.emit(AgentResponseUpdate::Message { message }).await;
+    }
+}
+
+/// Appends what context providers want kept with the conversation: a new turn begins.
+async fn append_context(leg: &mut Leg) {
+    let Some(context) = leg.context.clone() else {
+        return;
+    };
+    for message in &context.stored {
+        let message = message.clone();
+        leg.emit(AgentResponseUpdate::Message { message }).await;
     }
 }
 

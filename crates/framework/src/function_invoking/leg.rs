@@ -8,13 +8,15 @@ use raf_core::{
     AbandonedCall, AgentResponseUpdate, Cancellation, ChatClientRunOptions, ChatMessage, Emitter,
     Error, Finish, FinishReason, IRunStore, LegSnapshot, MessageStatus, PausedRun, PendingCall,
     ResponseFold, RoundUsage, RunClaim, RunId, RunRecord, SkipReason, ToolOutcome, TrustLabel,
-    Usage,
+    Usage, normalise,
 };
 use raf_tools::SettledCall;
 use tokio::time::Instant;
 
 use super::counters::Counters;
+use super::inbox::MessageInbox;
 use super::no_progress::NoProgress;
+use super::request_context::RequestContext;
 
 /// Why work stops although nothing failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,9 @@ pub(super) struct Leg {
     pub(super) nudged: bool,
     pub(super) pending: Vec<PendingCall>,
     pub(super) abandoned: Vec<AbandonedCall>,
+    /// What stands in the requests beside the transcript.
+    pub(super) context: Option<Arc<RequestContext>>,
+    inbox: Option<Arc<MessageInbox>>,
     input: Vec<ChatMessage>,
     fold: ResponseFold,
     out: Emitter<AgentResponseUpdate>,
@@ -93,10 +98,13 @@ pub(super) struct Leg {
 impl Leg {
     pub(super) fn new(
         input: Vec<ChatMessage>,
-        options: ChatClientRunOptions,
+        mut options: ChatClientRunOptions,
         store: Arc<dyn IRunStore>,
         out: Emitter<AgentResponseUpdate>,
     ) -> Self {
+        // They are this run's alone: nothing that it calls may see them.
+        let context = options.extensions.remove::<RequestContext>();
+        let inbox = options.extensions.remove::<MessageInbox>();
         let started = Instant::now();
         Self {
             run: Run::new(),
@@ -108,6 +116,8 @@ impl Leg {
             nudged: false,
             pending: Vec::new(),
             abandoned: Vec::new(),
+            context,
+            inbox,
             input,
             fold: ResponseFold::new(),
             out,
@@ -154,6 +164,28 @@ impl Leg {
         transcript.extend_from_slice(&self.input);
         transcript.extend_from_slice(new);
         transcript
+    }
+
+    /// What the next request sends: the context, then the transcript, made valid.
+    pub(super) fn request_messages(&self) -> Vec<ChatMessage> {
+        let mut messages = Vec::new();
+        if let Some(context) = &self.context {
+            messages.extend_from_slice(&context.front);
+        }
+        messages.extend_from_slice(&self.input);
+        messages.extend_from_slice(self.fold.messages());
+        normalise(&messages)
+    }
+
+    /// Whether messages have come in.
+    pub(super) fn has_mail(&self) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty())
+    }
+
+    /// Takes the messages that have come in.
+    pub(super) fn take_mail(&self) -> Vec<ChatMessage> {
+        let inbox = self.inbox.as_ref();
+        inbox.map(|inbox| inbox.drain()).unwrap_or_default()
     }
 
     /// The messages that this leg added.

@@ -2,17 +2,21 @@
 //!
 //! Reading order: `drive` is the loop, `resume` its beginning, `round` one model request, `plan` what
 //! its calls come to, `policy` who decides before people do, `execute` one batch, `leg` the state and
-//! the way out, `records` the store, `counters` and `no_progress` the limits.
+//! the way out, `records` the store, `counters` and `no_progress` the limits; `hooks`, `inbox` and
+//! `request_context` what comes in from outside while a run goes on.
 
 mod counters;
 mod drive;
 mod execute;
+mod hooks;
+mod inbox;
 mod leg;
 mod no_progress;
 mod options;
 mod plan;
 mod policy;
 mod records;
+mod request_context;
 mod resume;
 mod round;
 
@@ -28,9 +32,12 @@ use raf_core::{
 use raf_tools::{ToolExecutor, ToolRegistry};
 use tracing::Instrument;
 
+pub use self::hooks::{HookBatch, HookDecision, HookReply, HookRequest, HookResults, IRunHook};
+pub use self::inbox::{MessageInbox, MessageInboxOptionsExt};
 use self::leg::Leg;
 pub use self::options::{FunctionInvokingOptions, NewMessagePolicy, RunStoreOptionsExt};
 pub use self::policy::{ClosurePolicy, IApprovalPolicy, PolicyCall, PolicyDecision, policy_fn};
+pub(crate) use self::request_context::RequestContext;
 
 /// Runs the tools that the model calls, and asks it again until it answers.
 ///

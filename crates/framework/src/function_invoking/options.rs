@@ -6,6 +6,7 @@ use std::time::Duration;
 use raf_core::{ChatClientRunOptions, IRunStore, InMemoryRunStore};
 use raf_tools::{ExecutionOptions, IToolSource, ToolRegistry};
 
+use super::hooks::IRunHook;
 use super::policy::IApprovalPolicy;
 
 /// Limits and policies of a [`FunctionInvokingChatClient`](crate::FunctionInvokingChatClient).
@@ -32,6 +33,7 @@ use super::policy::IApprovalPolicy;
 /// | `new_message_policy` | supersede | or reject a message while calls are pending |
 /// | `run_store` | in memory, 10,000 runs, 24 hours | |
 /// | `approval_policy` | none | decides before people do |
+/// | `hooks` | none | `Terminated(Hook)` if one says stop |
 /// | `execution.max_concurrency` | 16 bodies at once | |
 /// | `execution.deadline` | 60 s a call | `timed_out` |
 /// | `execution.grace` | 2 s after a cancel | `cancelled`, reported as abandoned |
@@ -81,6 +83,8 @@ pub struct FunctionInvokingOptions {
     pub run_store: Arc<dyn IRunStore>,
     /// What decides before people do.
     pub approval_policy: Option<Arc<dyn IApprovalPolicy>>,
+    /// What looks into a run, and may change, veto or end it.
+    pub hooks: Vec<Arc<dyn IRunHook>>,
     /// How tools are run.
     pub execution: ExecutionOptions,
     /// Tools that can be called and that the model is not told of.
@@ -109,6 +113,7 @@ impl Default for FunctionInvokingOptions {
             new_message_policy: NewMessagePolicy::default(),
             run_store: Arc::new(InMemoryRunStore::new()),
             approval_policy: None,
+            hooks: Vec::new(),
             execution: ExecutionOptions::default(),
             additional_tools: ToolRegistry::new(),
             tool_sources: Vec::new(),
@@ -221,6 +226,12 @@ impl FunctionInvokingOptions {
     /// Sets what decides before people do.
     pub fn with_approval_policy(mut self, policy: impl IApprovalPolicy + 'static) -> Self {
         self.approval_policy = Some(Arc::new(policy));
+        self
+    }
+
+    /// Adds what looks into a run, and may change, veto or end it.
+    pub fn with_hook(mut self, hook: impl IRunHook + 'static) -> Self {
+        self.hooks.push(Arc::new(hook));
         self
     }
 

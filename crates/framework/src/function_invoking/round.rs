@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use raf_core::{
-    AgentResponseUpdate, ChatClientRunOptions, Content, Error, ErrorKind, FinishReason,
-    IChatClient, MessageRole, MessageStatus, ToolCall, ToolCallHead, ToolChoice, Usage, normalise,
+    AgentResponseUpdate, ChatClientRunOptions, ChatMessage, Content, Error, ErrorKind,
+    FinishReason, IChatClient, MessageRole, MessageStatus, ToolCall, ToolCallHead, ToolChoice,
+    Usage,
 };
 use raf_tools::ToolSet;
 use tracing::{Instrument, Span};
@@ -79,6 +80,7 @@ pub(super) fn tool_choice(
 pub(super) async fn request(
     inner: &Arc<dyn IChatClient>,
     leg: &mut Leg,
+    messages: Vec<ChatMessage>,
     options: ChatClientRunOptions,
 ) -> Reply {
     let round = leg.run.counters.rounds;
@@ -87,7 +89,7 @@ pub(super) async fn request(
     let before = leg.new_messages().len();
     let span = chat_span(inner, &options);
     let mut forward = Forward::default();
-    let end = forward.run(inner, leg, options, &span).await;
+    let end = forward.run(inner, leg, messages, options, &span).await;
     let status = match &end {
         ReplyEnd::Whole {
             reason: FinishReason::Length | FinishReason::ContentFilter,
@@ -130,10 +132,10 @@ impl Forward {
         &mut self,
         inner: &Arc<dyn IChatClient>,
         leg: &mut Leg,
+        messages: Vec<ChatMessage>,
         options: ChatClientRunOptions,
         span: &Span,
     ) -> ReplyEnd {
-        let messages = normalise(&leg.transcript());
         let mut stopped = Box::pin(leg.stopped());
         let opened = tokio::select! {
             biased;
