@@ -85,9 +85,10 @@ pub(super) async fn execute(
         leg.run.batch_end = end;
         return Ok(BatchEnd::Pause(pause(&mut batch, leg).await?));
     }
-    let repetition = match counted {
-        true => Repetition::GoOn,
-        false => count(&batch, leg, options),
+    let repetition = if counted {
+        Repetition::GoOn
+    } else {
+        count(&batch, leg, options)
     };
     if repetition == Repetition::Warn {
         warning.append();
@@ -141,7 +142,7 @@ async fn settle_rest(
     reason: ClosedReason,
 ) {
     for record in batch.to_records(false) {
-        if let Some(request_id) = record.status.request_id() {
+        for request_id in record.status.request_ids() {
             if let Some(kept) = &mut leg.run.record {
                 kept.settle(request_id, Settlement::Closed(reason));
             }
@@ -196,6 +197,14 @@ async fn drive(
                 })
                 .await;
             }
+            BatchEvent::Nested { occurrence, nested } => {
+                let nested = Box::new(nested);
+                leg.emit(AgentResponseUpdate::Nested { occurrence, nested })
+                    .await;
+            }
+            BatchEvent::NestedUsed { report, .. } => leg.count_nested(report),
+            // What the nested run asks was announced by itself.
+            BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Finished(finished) => {
                 let failed = finished.result.outcome().is_error();
                 if failed && leg.run.counters.would_end(results(batch), options) {
