@@ -142,7 +142,7 @@ async fn settle_rest(
     reason: ClosedReason,
 ) {
     for record in batch.to_records(false) {
-        for request_id in record.status.request_ids() {
+        if let Some(request_id) = record.status.request_id() {
             if let Some(kept) = &mut leg.run.record {
                 kept.settle(request_id, Settlement::Closed(reason));
             }
@@ -197,14 +197,6 @@ async fn drive(
                 })
                 .await;
             }
-            BatchEvent::Nested { occurrence, nested } => {
-                let nested = Box::new(nested);
-                leg.emit(AgentResponseUpdate::Nested { occurrence, nested })
-                    .await;
-            }
-            BatchEvent::NestedUsed { report, .. } => leg.count_nested(report),
-            // What the nested run asks was announced by itself.
-            BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Finished(finished) => {
                 let failed = finished.result.outcome().is_error();
                 if failed && leg.run.counters.would_end(results(batch), options) {
