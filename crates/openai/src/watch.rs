@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -33,6 +33,8 @@ pub(crate) struct Watch {
     cancelled: BoxFuture<'static, ()>,
     deadline: Option<Instant>,
     timer: Pin<Box<Sleep>>,
+    /// Who is woken by timer and token: while it is the same, they need not be asked again.
+    registered: Option<Waker>,
 }
 
 impl Watch {
@@ -45,6 +47,7 @@ impl Watch {
             cancellation,
             deadline,
             timer: Box::pin(sleep_until(deadline.unwrap_or(now))),
+            registered: None,
         }
     }
 
@@ -68,10 +71,15 @@ impl Watch {
     }
 
     fn poll_clocks(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<Interrupted> {
+        let end = self.deadline.map_or(until, |deadline| deadline.min(until));
+        let is_registered =
+            |waker: &Waker| waker.will_wake(context.waker()) && self.timer.deadline() <= end;
+        if self.registered.as_ref().is_some_and(is_registered) && !self.timer.is_elapsed() {
+            return Poll::Pending;
+        }
         if self.cancelled.poll_unpin(context).is_ready() {
             return Poll::Ready(Interrupted::Cancelled);
         }
-        let end = self.deadline.map_or(until, |deadline| deadline.min(until));
         loop {
             let now = Instant::now();
             if self.cancellation.is_cancelled() {
@@ -94,6 +102,7 @@ impl Watch {
                 self.timer.as_mut().reset(next);
             }
             if self.timer.as_mut().poll(context).is_pending() {
+                self.registered = Some(context.waker().clone());
                 return Poll::Pending;
             }
         }
