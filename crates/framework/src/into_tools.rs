@@ -45,7 +45,8 @@ impl IntoTools for FunctionTool {
     }
 }
 
-impl<const N: usize> IntoTools for [FunctionTool; N] {
+/// Of one type: functions, kinds, gated tools, shared ones.
+impl<T: ITool + 'static, const N: usize> IntoTools for [T; N] {
     fn into_tools(self) -> Result<ToolRegistry> {
         self.into_iter()
             .fold(ToolRegistry::builder(), ToolRegistryBuilder::with_tool)
