@@ -7,6 +7,7 @@ pub mod check;
 pub mod faults;
 pub mod left_out;
 pub mod leg;
+pub mod pausing;
 pub mod polls;
 pub mod random;
 pub mod watch;
