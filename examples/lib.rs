@@ -99,6 +99,8 @@ mod guides {
     mod errors {}
     #[doc = include_str!("../docs/loop.md")]
     mod the_loop {}
+    #[doc = include_str!("../docs/middleware.md")]
+    mod around_a_tool_call {}
     #[doc = include_str!("../docs/options.md")]
     mod options {}
     #[doc = include_str!("../docs/writing-a-layer.md")]
