@@ -31,6 +31,13 @@ pub(super) enum BodyEnd {
     Abandoned,
 }
 
+impl BodyEnd {
+    /// Whether the call asks the outside.
+    pub(super) fn asks(&self) -> bool {
+        matches!(self, Self::Returned(Err(error)) if error.as_interrupt().is_some())
+    }
+}
+
 /// What a body returned, a stream joined.
 #[derive(Debug)]
 pub(super) enum BodyValue {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 
-use super::body::panic_message;
+use super::body::{BodyEnd, panic_message};
 use super::options::ExecutionOptions;
 use super::prepare::ReadyCall;
 use super::progress::Progress;
@@ -205,9 +205,12 @@ impl ReadyCall {
         self
     }
 
-    /// The call as it ran.
-    pub(super) fn ran(mut self: Arc<Self>, entries: &mut Entries) -> Arc<Self> {
-        if let Some(arguments) = entries.arguments.take() {
+    /// The call as it ran. One that asked keeps its arguments as they are recorded: what changes them
+    /// is passed again.
+    pub(super) fn ran(mut self: Arc<Self>, entries: &mut Entries, end: &BodyEnd) -> Arc<Self> {
+        if let Some(arguments) = entries.arguments.take()
+            && !end.asks()
+        {
             let ready = Arc::make_mut(&mut self);
             ready.arguments = arguments;
             ready.rewritten = true;

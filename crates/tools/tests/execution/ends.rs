@@ -191,6 +191,23 @@ async fn te12_a_panic_settles_its_own_call_alone() {
     }
 }
 
+#[tokio::test]
+async fn te13_an_error_is_its_calls_result_and_its_siblings_stay() {
+    let good = ScriptedTool::returning("good", "G");
+    let bad = ScriptedTool::new("bad").always(Behaviour::tell_model("no such city"));
+    let executor = executor(ExecutionOptions::new(), &[&good, &bad]);
+    let execution = execute(&executor, &["good#1", "bad#2"]).await;
+    assert_eq!(texts(&execution), ["1=G", "2=no such city"]);
+    let outcomes: Vec<_> = execution
+        .results
+        .iter()
+        .map(raf_core::ToolResult::outcome)
+        .collect();
+    let failed = ToolOutcome::Error(ToolErrorClass::Failed);
+    assert_eq!(outcomes, [ToolOutcome::Ok, failed]);
+    assert_eq!(execution.termination, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn te13_fail_fast_cancels_and_joins_the_siblings() {
     let waits = ScriptedTool::new("waits").always(Behaviour::until_cancelled());

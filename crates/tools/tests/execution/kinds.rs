@@ -107,6 +107,20 @@ async fn te02_te03_each_kind_whole_and_as_a_stream_comes_to_the_same_and_runs_on
 }
 
 #[tokio::test]
+async fn te30_two_images_in_one_stream_are_two_images() {
+    let text = |text: &str| Content::text(text);
+    let pieces = [text("a"), image(), image(), text("b"), text("c")];
+    let tool = ScriptedTool::new("es").always(Behaviour::pieces(pieces));
+    let executor = executor(ExecutionOptions::new(), &[&tool]);
+    let whole = execute(&executor, &["es#1"]).await;
+    let (_, end) = streamed(&executor, &["es#1"], ExecuteOptions::new()).await;
+    for execution in [whole, end] {
+        let expected = [text("a"), image(), image(), text("bc")];
+        assert_eq!(parts(&execution, 0), expected);
+    }
+}
+
+#[tokio::test]
 async fn te03_a_stream_without_pieces_is_a_legal_result_that_is_not_empty() {
     let tool = ScriptedTool::new("s").always(Behaviour::pieces([]));
     let executor = executor(ExecutionOptions::new(), &[&tool]);

@@ -131,16 +131,17 @@ async fn te14_the_tools_of_a_call_take_the_place_of_the_registered_ones() {
         std::future::ready(Ok(age.to_string().into()))
     }));
     let executor = executor(ExecutionOptions::new(), &[&z]);
-    let given = RegisteredTool::new(i.clone()).unwrap();
+    let d = ScriptedTool::returning("d", "D");
+    let given = [&i, &d].map(|tool| RegisteredTool::new(tool.clone()).unwrap());
     let options = ExecuteOptions::new()
-        .with_tools([given])
+        .with_tools(given)
         .with_extension(10_u32);
     let execution = executor
-        .execute(&message(&["i#1", "z#2"]), options)
+        .execute(&message(&["i#1", "d#2", "z#3"]), options)
         .await
         .unwrap();
-    assert_eq!(texts(&execution)[0], "1=10", "the option reaches the tool");
-    assert!(execution.results[1].outcome().is_error());
+    let expected = ["1=10", "2=D", "3=Unknown tool 'z'. Available tools: i, d."];
+    assert_eq!(texts(&execution), expected, "the option reaches the tool");
     let none = ExecuteOptions::new().with_tools([]);
     let execution = executor.execute(&message(&["z#1"]), none).await.unwrap();
     assert!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use raf_core::{Content, TerminationCause, ToolErrorClass, ToolOutcome};
+use raf_core::{Content, TerminationCause, ToolApprovalResponse, ToolErrorClass, ToolOutcome};
 use raf_testing::{Behaviour, ScriptedTool};
 use raf_tools::{
     BatchEvent, ExecuteOptions, ExecutionOptions, ExecutionUpdate, IToolMiddleware, Next,
@@ -232,6 +232,29 @@ async fn te_arguments_changed_around_a_call_are_validated_again_and_reported() {
         }
         assert_eq!(tool.log().entries(), usize::from(ok));
     }
+}
+
+#[tokio::test]
+async fn te_arguments_changed_around_a_call_that_asks_are_changed_once() {
+    let appends = around(|mut call, next| {
+        if let Some(Value::String(query)) = call.arguments.get_mut("query") {
+            query.push('*');
+        }
+        Box::pin(next.run(call))
+    });
+    let asks = Behaviour::interrupt(json!("which?"), json!(1));
+    let tool = ScriptedTool::new("f").then(asks).always(Behaviour::echo());
+    let options = ExecutionOptions::new().with_middleware(appends);
+    let executor = executor(options, &[&tool]);
+    let paused = execute(&executor, &[r#"f#1({"query":"x"})"#]).await;
+    let id = paused.pending[0].request_id().unwrap();
+    let answers = [ToolApprovalResponse::resume(id, json!("y"))];
+    let paused = paused.paused.clone().unwrap();
+    let end = executor
+        .resume(paused, &answers, ExecuteOptions::new())
+        .await
+        .unwrap();
+    assert_eq!(texts(&end), [r#"1={"query":"x*"}"#]);
 }
 
 #[tokio::test]

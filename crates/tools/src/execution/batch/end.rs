@@ -58,7 +58,7 @@ impl Batch {
             return;
         }
         let mut entries = std::mem::take(&mut *lock(&body.entries));
-        let ready = body.ready.ran(&mut entries);
+        let ready = body.ready.ran(&mut entries, &end);
         match render(&ready, end, body.entered, &self.options) {
             BodyOutcome::Interrupted(interrupt) => {
                 let ready = Arc::unwrap_or_clone(ready).interrupted(&entries);
