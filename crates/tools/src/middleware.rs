@@ -35,10 +35,11 @@ pub trait IToolMiddleware: Debug + Send + Sync {
         true
     }
 
-    /// Changes the arguments of a call before they are validated. It must not block.
+    /// Changes the arguments of a call before they are validated. It must not block, and is not asked
+    /// about arguments that are no JSON object.
     ///
     /// # Errors
-    /// Settles the call: what is wrong with it.
+    /// Settles the call: what is wrong with it. Here it can neither ask the outside nor end the run.
     fn prepare(&self, call: &mut PreparingCall<'_>) -> Result<(), ToolError> {
         let _ = call;
         Ok(())

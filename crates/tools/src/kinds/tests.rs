@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use raf_core::{Content, MediaContent, ToolDeclaration};
+use raf_core::{Content, MediaContent, ToolDeclaration, TrustLabel};
 use serde_json::json;
 
 use super::{KindTool, KindToolBuilder, call_stream, call_whole};
-use crate::{ToolArguments, ToolContext, ToolError};
+use crate::{ITool, ToolArguments, ToolContext, ToolError, ToolLimits};
 
 fn declaration() -> ToolDeclaration {
     ToolDeclaration::new("t", "")
@@ -151,4 +151,17 @@ async fn te23_an_error_in_the_middle_of_a_stream_discards_what_came_before() {
         .collect()
         .await;
     assert!(pieces[0].is_ok() && pieces[1].is_err());
+}
+
+#[test]
+fn settings_are_those_of_the_tool() {
+    let limits = ToolLimits::new().with_idempotent(true);
+    let tool = KindTool::invokable(declaration(), |_, _| async { Ok(json!(1)) })
+        .with_approval()
+        .with_limits(limits.clone())
+        .with_trust(TrustLabel::Trusted)
+        .build();
+    assert!(tool.requires_approval());
+    assert_eq!(tool.limits(), limits);
+    assert_eq!(tool.trust(), TrustLabel::Trusted);
 }

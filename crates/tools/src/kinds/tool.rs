@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
-use raf_core::{Content, ToolDeclaration};
+use raf_core::{Content, ToolDeclaration, TrustLabel};
 use serde_json::Value;
 
 use crate::context::ToolContext;
@@ -41,6 +41,7 @@ pub struct KindTool {
     declaration: ToolDeclaration,
     requires_approval: bool,
     limits: ToolLimits,
+    trust: TrustLabel,
     kind: Kind,
     body: Body,
 }
@@ -129,6 +130,7 @@ impl KindToolBuilder {
             declaration,
             requires_approval: false,
             limits: ToolLimits::default(),
+            trust: TrustLabel::default(),
             kind,
             body,
         })
@@ -152,6 +154,12 @@ impl KindToolBuilder {
     /// Sets deadline, concurrency and the rest.
     pub fn with_limits(mut self, limits: ToolLimits) -> Self {
         self.0.limits = limits;
+        self
+    }
+
+    /// Says whose text the results are.
+    pub fn with_trust(mut self, trust: TrustLabel) -> Self {
+        self.0.trust = trust;
         self
     }
 
@@ -181,5 +189,9 @@ impl ITool for KindTool {
 
     fn limits(&self) -> ToolLimits {
         self.limits.clone()
+    }
+
+    fn trust(&self) -> TrustLabel {
+        self.trust
     }
 }
