@@ -1,0 +1,24 @@
+//! The provider holds the laws of a provider, streaming and not.
+
+use raf_openai::{OpenAiChatClient, OpenAiOptions};
+use raf_testing::contract::provider::KEY;
+use raf_testing::provider_contract;
+
+fn client(base_url: &str, streaming: bool) -> OpenAiChatClient {
+    let options = OpenAiOptions::new()
+        .with_base_url(base_url)
+        .with_api_key(KEY)
+        .with_model("m")
+        .with_streaming(streaming);
+    OpenAiChatClient::new(options).expect("options that can be used")
+}
+
+provider_contract!(streaming: OpenAiChatClient, |base_url: &str| client(base_url, true));
+
+provider_contract!(
+    whole: OpenAiChatClient,
+    |base_url: &str| client(base_url, false),
+    skip: {
+        text_streams_as_it_arrives => "a reply that is asked for whole comes whole",
+    }
+);
