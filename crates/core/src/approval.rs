@@ -53,6 +53,12 @@ impl ApprovalRequest {
         }
     }
 
+    /// Where in the run it is asked: `run/round/position/tool`. The id of a nested run is the address
+    /// of the call that it is nested in, so that its addresses lie below.
+    pub fn address(&self) -> String {
+        format!("{}/{}/{}", self.run_id, self.occurrence, self.tool)
+    }
+
     /// Says why it is asked.
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
@@ -250,9 +256,10 @@ pub enum ClosedReason {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// The call's place in its run.
+    /// The call's place in its run. Of what waits in a nested run: the place of the call that it is
+    /// nested in.
     pub occurrence: Occurrence,
-    /// The call as the model made it.
+    /// The call as the model made it; of what waits in a nested run, that of the nested run's model.
     pub call: ToolCall,
     /// What it waits for.
     pub waits_for: WaitsFor,
@@ -273,6 +280,15 @@ impl PendingCall {
         match &self.waits_for {
             WaitsFor::Approval(request) => Some(request),
             _ => None,
+        }
+    }
+
+    /// Where it waits, if it waits for an answer: `run/round/position/tool/…`.
+    pub fn address(&self) -> Option<String> {
+        match &self.waits_for {
+            WaitsFor::Approval(request) => Some(request.address()),
+            WaitsFor::Data { address, .. } => Some(address.clone()),
+            WaitsFor::ToolResult | WaitsFor::EarlierCall => None,
         }
     }
 

@@ -86,11 +86,7 @@ impl RunRecord {
     pub fn pending(&self) -> Vec<PendingCall> {
         self.calls
             .iter()
-            .filter_map(|call| {
-                let occurrence = Occurrence::new(self.round, call.position);
-                let waits_for = call.status.waits_for()?;
-                Some(PendingCall::new(occurrence, call.call.clone(), waits_for))
-            })
+            .flat_map(|call| call.pending(self.round))
             .collect()
     }
 
@@ -99,7 +95,7 @@ impl RunRecord {
         self.calls
             .iter()
             .find(|call| {
-                call.status.request_id() == Some(request)
+                call.status.request_ids().any(|id| id == request)
                     || matches!(&call.status, CallStatus::AwaitingData { address, .. }
                         if address == request)
             })
@@ -116,10 +112,7 @@ impl RunRecord {
 
     /// The ids of all requests, open and settled.
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
-        let open = self
-            .calls
-            .iter()
-            .filter_map(|call| call.status.request_id());
+        let open = self.calls.iter().flat_map(|call| call.status.request_ids());
         let settled = self.settled_requests.iter();
         open.chain(settled.map(|settled| settled.request_id.as_str()))
     }
@@ -134,12 +127,21 @@ impl RunRecord {
         }
     }
 
+    /// Takes back that requests were settled which wait again: a nested run refused their answers.
+    pub fn reopen_pending(&mut self) {
+        let calls = &self.calls;
+        self.settled_requests.retain(|settled| {
+            let mut open = calls.iter().flat_map(|call| call.status.request_ids());
+            !open.any(|id| id == settled.request_id)
+        });
+    }
+
     /// Marks every open request as closed without an answer, and the run as ended.
     pub fn close(&mut self, reason: ClosedReason) {
         let open: Vec<String> = self
             .calls
             .iter()
-            .filter_map(|call| call.status.request_id().map(str::to_owned))
+            .flat_map(|call| call.status.request_ids().map(str::to_owned))
             .collect();
         for request_id in open {
             self.settle(&request_id, Settlement::Closed(reason));
@@ -235,6 +237,18 @@ impl CallRecord {
         self
     }
 
+    /// What waits in this call: itself, or what a run nested in it waits for.
+    pub fn pending(&self, round: u32) -> Vec<PendingCall> {
+        let occurrence = Occurrence::new(round, self.position);
+        if let CallStatus::AwaitingNested { pending, .. } = &self.status {
+            return pending.clone();
+        }
+        let waits_for = self.status.waits_for().into_iter();
+        waits_for
+            .map(|waits_for| PendingCall::new(occurrence, self.call.clone(), waits_for))
+            .collect()
+    }
+
     /// Sets what else is known of it.
     pub fn with_facts(mut self, facts: CallFacts) -> Self {
         self.facts = facts;
@@ -278,12 +292,19 @@ pub enum CallStatus {
         /// What the tool wants to find again.
         state: Value,
     },
+    /// A run nested in its body waits for the outside.
+    AwaitingNested {
+        /// What that run waits for, and runs nested in it.
+        pending: Vec<PendingCall>,
+        /// What the tool wants to find again.
+        state: Value,
+    },
     /// It waits for an earlier call that is undecided.
     AwaitingEarlier,
 }
 
 impl CallStatus {
-    /// The id by which an answer names the call, if it waits for one.
+    /// The id by which an answer names the call, if it waits for one itself.
     pub fn request_id(&self) -> Option<&str> {
         match self {
             Self::AwaitingApproval { request } => Some(&request.request_id),
@@ -292,10 +313,20 @@ impl CallStatus {
         }
     }
 
-    /// What the call waits for, if it does.
+    /// The ids by which answers name what waits in the call: its own, or those of a nested run.
+    pub fn request_ids(&self) -> impl Iterator<Item = &str> {
+        let nested: &[PendingCall] = match self {
+            Self::AwaitingNested { pending, .. } => pending,
+            _ => &[],
+        };
+        let own = self.request_id().into_iter();
+        own.chain(nested.iter().filter_map(PendingCall::request_id))
+    }
+
+    /// What the call itself waits for, if it does.
     pub fn waits_for(&self) -> Option<WaitsFor> {
         match self {
-            Self::Settled { .. } | Self::Started => None,
+            Self::Settled { .. } | Self::Started | Self::AwaitingNested { .. } => None,
             Self::AwaitingApproval { request } => Some(WaitsFor::Approval(request.clone())),
             Self::AwaitingResult => Some(WaitsFor::ToolResult),
             Self::AwaitingData {

@@ -10,8 +10,9 @@ mod logging;
 mod sealed;
 
 pub use agent::{
-    AgentConfig, AgentConfigBuilder, AgentRequest, AgentRun, AgentRuntime, ContextChatClient,
-    ContextOutcome, ContextRequest, IContextProvider, ProvidedContext, ProviderFailure,
+    AgentConfig, AgentConfigBuilder, AgentRequest, AgentRun, AgentRuntime, AgentTool,
+    ContextChatClient, ContextOutcome, ContextRequest, IContextProvider, ProvidedContext,
+    ProviderFailure,
 };
 pub use approving::{
     ApprovalAnswer, ApprovingChatClient, HandlerError, IApprovalHandler, IntoApprovalAnswer,

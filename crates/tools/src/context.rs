@@ -1,9 +1,9 @@
 //! What a running body can ask: who it is, whether to stop, how to say something meanwhile.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use raf_core::{Cancellation, Content, Extensions, Occurrence, RunId};
+use raf_core::{Cancellation, Content, Extensions, NestedUpdate, Occurrence, RoundUsage, RunId};
 use serde_json::Value;
 
 /// The context of one call. Cheap to clone; it may outlive the call, and then does nothing.
@@ -21,7 +21,38 @@ struct Inner {
     cancellation: Cancellation,
     extensions: Extensions,
     progress: Option<ProgressSink>,
+    nested: Option<NestedSink>,
     resumption: Option<Resumption>,
+}
+
+/// Where a body says what a run nested in it says and has used.
+#[derive(Clone)]
+struct NestedSink {
+    updates: Arc<dyn Fn(NestedUpdate) + Send + Sync>,
+    report: Arc<Mutex<NestedReport>>,
+}
+
+/// What a run nested in a call has used. It goes to the run around it when the body ends, however that
+/// is, and counts there.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct NestedReport {
+    /// Its model requests, tagged with the run that made each.
+    pub rounds: Vec<RoundUsage>,
+    /// The tool calls that it and runs nested in it made.
+    pub calls: u32,
+}
+
+impl NestedReport {
+    /// A report.
+    pub fn new(rounds: Vec<RoundUsage>, calls: u32) -> Self {
+        Self { rounds, calls }
+    }
+
+    /// Whether nothing was used.
+    pub fn is_empty(&self) -> bool {
+        self.rounds.is_empty() && self.calls == 0
+    }
 }
 
 type ProgressSink = Arc<dyn Fn(Content) + Send + Sync>;
@@ -74,6 +105,7 @@ impl ToolContext {
             cancellation: Cancellation::new(),
             extensions: Extensions::new(),
             progress: None,
+            nested: None,
             resumption: None,
         })
     }
@@ -136,6 +168,25 @@ impl ToolContext {
     pub fn progress(&self, content: impl Into<Content>) {
         if let Some(progress) = &self.0.progress {
             progress(content.into());
+        }
+    }
+
+    /// Says what a run nested in this call says: the consumer sees it as
+    /// [`AgentResponseUpdate::Nested`](raf_core::AgentResponseUpdate::Nested). Never blocks: deltas that
+    /// the consumer is too slow for are joined, and beyond a bound all is dropped but requests to the
+    /// outside.
+    pub fn nested(&self, update: NestedUpdate) {
+        if let Some(sink) = &self.0.nested {
+            (sink.updates)(update);
+        }
+    }
+
+    /// Says what a run nested in this call has used. Several reports add up.
+    pub fn report_nested(&self, mut report: NestedReport) {
+        if let Some(sink) = &self.0.nested {
+            let mut sum = sink.report.lock().unwrap_or_else(PoisonError::into_inner);
+            sum.rounds.append(&mut report.rounds);
+            sum.calls = sum.calls.saturating_add(report.calls);
         }
     }
 
@@ -223,6 +274,17 @@ impl ToolContextBuilder {
     /// Sets where progress goes. It must not block.
     pub fn progress(mut self, sink: impl Fn(Content) + Send + Sync + 'static) -> Self {
         self.0.progress = Some(Arc::new(sink));
+        self
+    }
+
+    /// Sets where updates of nested runs go, which must not block, and what keeps what they used.
+    pub fn nested(
+        mut self,
+        updates: impl Fn(NestedUpdate) + Send + Sync + 'static,
+        report: Arc<Mutex<NestedReport>>,
+    ) -> Self {
+        let updates = Arc::new(updates);
+        self.0.nested = Some(NestedSink { updates, report });
         self
     }
 

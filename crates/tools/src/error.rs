@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use raf_core::PendingCall;
 use serde_json::Value;
 
 /// In which way a tool failed.
@@ -50,6 +51,8 @@ pub struct Interrupt {
     pub information: Value,
     /// State of its own, handed back when it is entered again.
     pub state: Value,
+    /// What a run nested in the call waits for; empty if the call asks for itself.
+    pub nested: Vec<PendingCall>,
 }
 
 impl ToolError {
@@ -113,7 +116,23 @@ impl ToolError {
     /// is entered again (see [`ToolContext::resumption`](crate::ToolContext::resumption)).
     pub fn interrupt(information: Value, state: Value) -> Self {
         let mut error = Self::new(ToolErrorKind::Interrupted, "waits for the outside", false);
-        error.interrupt = Some(Box::new(Interrupt { information, state }));
+        error.interrupt = Some(Box::new(Interrupt {
+            information,
+            state,
+            nested: Vec::new(),
+        }));
+        error
+    }
+
+    /// A run nested in the call waits for the outside: what it waits for stands in the pending list of
+    /// the run around it. Answers to any of that enter the body again, with the
+    /// [`ToolApprovalResponse`](raf_core::ToolApprovalResponse)s as a JSON list in
+    /// [`ToolContext::resumption`](crate::ToolContext::resumption).
+    pub fn interrupt_nested(pending: Vec<PendingCall>, state: Value) -> Self {
+        let mut error = Self::interrupt(Value::Null, state);
+        if let Some(interrupt) = &mut error.interrupt {
+            interrupt.nested = pending;
+        }
         error
     }
 

@@ -24,7 +24,7 @@ mod typed_output;
 pub use approval::ApprovalRequiredTool;
 pub use arguments::{InvalidArguments, check_arguments, prepare_arguments};
 pub use callbacks::{CallbackCall, IToolCallback};
-pub use context::{Resumption, ToolContext, ToolContextBuilder};
+pub use context::{NestedReport, Resumption, ToolContext, ToolContextBuilder};
 pub use error::{Interrupt, ToolError, ToolErrorKind};
 pub use execution::{
     Applied, Batch, BatchCall, BatchContext, BatchEvent, CallState, DoneCall, ErrorPolicy,

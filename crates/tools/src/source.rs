@@ -66,6 +66,9 @@ pub trait ToolOptionsExt: Sized {
     /// (contract D10). On resume they are given again.
     fn with_provider_tools(self, source: impl IToolSource + 'static) -> Self;
 
+    /// Without the sources given so far: those of a run are not those of a run nested in it.
+    fn without_provider_tools(self) -> Self;
+
     /// The sources given with [`with_provider_tools`](ToolOptionsExt::with_provider_tools), in
     /// order.
     fn provider_tools(&self) -> Vec<Arc<dyn IToolSource>>;
@@ -76,6 +79,11 @@ impl ToolOptionsExt for ChatClientRunOptions {
         let mut sources = self.provider_tools();
         sources.push(Arc::new(source));
         self.extensions.insert(ProviderTools(sources));
+        self
+    }
+
+    fn without_provider_tools(mut self) -> Self {
+        self.extensions.remove::<ProviderTools>();
         self
     }
 

@@ -17,6 +17,9 @@ pub(super) struct Counters {
     calls_of_turn: u32,
     failed_rounds: u32,
     tools: BTreeMap<String, ToolCounters>,
+    /// What the runs around this one allow it just now; no part of the record.
+    #[serde(skip)]
+    allowed: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +46,7 @@ impl Counters {
         let full = |count: u32, limit: Option<u32>| limit.is_some_and(|limit| count >= limit);
         if full(self.calls, options.max_calls)
             || full(self.calls_of_turn, options.max_calls_per_turn)
+            || self.allowed == Some(0)
         {
             return CallBudget::RunUsedUp;
         }
@@ -53,7 +57,32 @@ impl Counters {
         counters.calls += 1;
         self.calls += 1;
         self.calls_of_turn += 1;
+        self.allowed = self.allowed.map(|allowed| allowed - 1);
         CallBudget::Fits
+    }
+
+    /// Sets how many calls the runs around this one allow it.
+    pub(super) fn allow(&mut self, calls: Option<u32>) {
+        self.allowed = calls;
+    }
+
+    /// How many of the calls that were allowed are left.
+    pub(super) fn allowed(&self) -> u32 {
+        self.allowed.unwrap_or_default()
+    }
+
+    /// How many calls nested runs may make.
+    pub(super) fn calls_left(&self, options: &FunctionInvokingOptions) -> Option<u32> {
+        let of_run = options.max_calls.map(|max| max.saturating_sub(self.calls));
+        let of_turn = options.max_calls_per_turn;
+        let of_turn = of_turn.map(|max| max.saturating_sub(self.calls_of_turn));
+        of_run.into_iter().chain(of_turn).min()
+    }
+
+    /// Counts the calls that nested runs made.
+    pub(super) fn add_nested_calls(&mut self, calls: u32) {
+        self.calls = self.calls.saturating_add(calls);
+        self.calls_of_turn = self.calls_of_turn.saturating_add(calls);
     }
 
     /// A message of the user begins a new turn.

@@ -1,13 +1,10 @@
 //! The loop, readable as the contract: begin or resume, ask the model, plan, run the tools, go round.
 
-use std::collections::BTreeMap;
-
 use raf_core::{
     AgentResponseUpdate, BudgetLimit, ChatMessage, ClosedReason, Content, Error, ErrorKind,
-    FinishReason, MessageRole, MessageSource, Occurrence, Result, SkipReason, TerminationCause,
-    ToolCall, ToolOutcome,
+    FinishReason, MessageRole, MessageSource, Result, SkipReason, ToolCall, ToolOutcome,
 };
-use raf_tools::{CallState, SettledCall, ToolOptionsExt, ToolSet, rejection};
+use raf_tools::{ToolOptionsExt, ToolSet};
 
 use super::FunctionInvokingChatClient;
 use super::execute::{self, BatchEnd, execute};
@@ -17,15 +14,14 @@ use super::plan::{self, BatchPlan, ReplyKind, RoundFacts};
 use super::policy::PolicyFacts;
 use super::resume::{self, Beginning};
 use super::round::{self, Reply, ReplyEnd};
+use super::steer::{STOPPED_BY_HOOK, append_context, fill, hook_end, take_inbox, veto};
 use super::{options::FunctionInvokingOptions, records};
 
 /// What the model is told when it said nothing.
 const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
 
-const STOPPED_BY_HOOK: FinishReason = FinishReason::Terminated(TerminationCause::Hook);
-
 /// How a leg ends.
-enum LegEnd {
+pub(super) enum LegEnd {
     /// The run ends.
     Finish(FinishReason),
     /// The run waits.
@@ -246,32 +242,6 @@ async fn run_batch(
     })
 }
 
-/// The end that a hook brings about, the open calls of the reply settled.
-async fn hook_end(leg: &mut Leg, calls: &[ToolCall], round: u32, end: HooksEnd) -> LegEnd {
-    if let HooksEnd::Stopped(stop) = end {
-        fill(leg, calls, round, stop.not_started()).await;
-        return LegEnd::Stopped(stop);
-    }
-    let outcome = ToolOutcome::skipped(SkipReason::Terminated);
-    fill(leg, calls, round, outcome).await;
-    LegEnd::Finish(STOPPED_BY_HOOK)
-}
-
-/// Denies the calls that hooks keep from running.
-fn veto(plan: &mut BatchPlan, round: u32, vetoes: BTreeMap<u32, String>) {
-    for (position, reason) in vetoes {
-        let occurrence = Occurrence::new(round, position);
-        let calls = plan.batch.calls();
-        let call = calls.iter().find(|call| call.occurrence == occurrence);
-        let Some(call) = call.filter(|call| !matches!(call.state, CallState::Settled(_))) else {
-            continue;
-        };
-        let text = Some(rejection(Some(&reason)));
-        let settled = SettledCall::new(occurrence, &call.call, ToolOutcome::Denied, text);
-        plan.batch.set(occurrence, CallState::Settled(settled));
-    }
-}
-
 /// What a reply comes to; the calls of one that did not end well get their outcome here (A2, G1).
 async fn reply_kind(
     leg: &mut Leg,
@@ -327,10 +297,17 @@ async fn plan_batch(
         out_of_time: is_out_of_time(leg, options),
     };
     let mut counters = leg.run.counters.clone();
+    // The runs around this one lend calls; what is not used goes back.
+    let wanted = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+    counters.allow(leg.allowance().map(|allowance| allowance.take(wanted)));
     let preparation = client
         .executor()
         .preparation(tools, &leg.run.id, &leg.options.extensions);
     let plan = plan::plan(calls, facts, preparation, options, policy, &mut counters);
+    if let Some(allowance) = leg.allowance() {
+        allowance.give_back(counters.allowed());
+    }
+    counters.allow(None);
     leg.run.counters = counters;
     Ok(plan)
 }
@@ -339,6 +316,9 @@ fn is_out_of_time(leg: &Leg, options: &FunctionInvokingOptions) -> bool {
     options
         .max_wall_time
         .is_some_and(|limit| leg.worked_for() >= limit)
+        || leg
+            .allowance()
+            .is_some_and(|allowance| allowance.is_out_of_time())
 }
 
 /// The tools of the next request, asked of every source afresh (contract D10).
@@ -358,34 +338,6 @@ async fn visible_tools(client: &FunctionInvokingChatClient, leg: &Leg) -> Result
     }
     let set = set.with_hidden_source("the additional tools", options.additional_tools.tools())?;
     Ok(set.build())
-}
-
-/// Gives every call of a reply that did not end well its outcome (contract A2).
-async fn fill(leg: &mut Leg, calls: &[ToolCall], round: u32, outcome: ToolOutcome) {
-    for settled in plan::unfinished_reply(calls, round, outcome) {
-        leg.settle(settled).await;
-    }
-}
-
-/// Appends what has come in meanwhile (contract A5).
-async fn take_inbox(leg: &mut Leg) {
-    for message in leg.take_mail() {
-        if message.role() == MessageRole::User {
-            leg.run.counters.begin_turn();
-        }
-        leg.emit(AgentResponseUpdate::Message { message }).await;
-    }
-}
-
-/// Appends what context providers want kept with the conversation: a new turn begins.
-async fn append_context(leg: &mut Leg) {
-    let Some(context) = leg.context.clone() else {
-        return;
-    };
-    for message in &context.stored {
-        let message = message.clone();
-        leg.emit(AgentResponseUpdate::Message { message }).await;
-    }
 }
 
 async fn nudge(leg: &mut Leg) {

@@ -1,18 +1,22 @@
 //! One batch: what may run is run, what happens is emitted as it happens, and what it came to is
 //! counted; or the leg pauses with what waits.
 
+use std::sync::Arc;
+
 use raf_core::{
-    AgentResponseUpdate, ClosedReason, Content, FinishReason, InterruptNotice, Occurrence, Result,
-    Settlement, SkipReason, ToolCallHead, ToolOutcome, WaitsFor,
+    AgentResponseUpdate, ClosedReason, Content, Extensions, FinishReason, InterruptNotice,
+    Occurrence, Result, Settlement, SkipReason, ToolCallHead, ToolOutcome, WaitsFor,
 };
 use raf_tools::{
-    Batch, BatchContext, BatchEvent, CallState, FinishedCall, HoldPolicy, OpenBatch, ToolExecutor,
-    address_of,
+    Batch, BatchCall, BatchContext, BatchEvent, CallState, FinishedCall, HoldPolicy, OpenBatch,
+    ToolExecutor, address_of,
 };
+use tokio::time::Instant;
 
 use super::leg::{Leg, Stop};
 use super::no_progress::{Repetition, WARNING, round_calls};
 use super::options::FunctionInvokingOptions;
+use super::outer_run::{Allowance, OuterRun};
 use super::plan::BatchPlan;
 use super::records;
 
@@ -49,7 +53,8 @@ pub(super) async fn execute(
     };
     let mut warning = Warning::foresee(&batch, leg, options);
     let context = BatchContext::new(leg.run.id.clone(), leg.options.cancellation.child())
-        .with_extensions(leg.options.extensions.clone());
+        .with_parent_run_id(leg.parent_run_id().cloned())
+        .with_extensions(extensions(&batch, leg, options));
     loop {
         let runnable = batch.take_runnable(hold);
         if runnable.is_empty() {
@@ -109,6 +114,31 @@ pub(super) async fn execute(
     })
 }
 
+/// What the bodies of a batch see: agents among them also what the run lends them.
+fn extensions(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -> Extensions {
+    let mut extensions = leg.options.extensions.clone();
+    let is_agent = |call: &BatchCall| {
+        let ready = match &call.state {
+            CallState::Ready(ready) | CallState::Gated { ready, .. } => ready,
+            _ => return false,
+        };
+        ready.tool.tool().limits().agent_backed
+    };
+    if batch.calls().iter().any(is_agent) {
+        let until = options
+            .max_wall_time
+            .map(|limit| Instant::now() + limit.saturating_sub(leg.worked_for()));
+        let calls = leg.run.counters.calls_left(options);
+        let outer = leg.allowance().cloned();
+        extensions.insert(OuterRun {
+            allowance: Arc::new(Allowance::new(calls, until, outer)),
+            store: Arc::clone(&leg.store),
+            session_id: leg.options.session_id.clone(),
+        });
+    }
+    extensions
+}
+
 /// Announces what waits, each request once, and keeps the record.
 pub(super) async fn pause(batch: &mut OpenBatch, leg: &mut Leg) -> Result<FinishReason> {
     let requests = batch.make_requests();
@@ -142,7 +172,7 @@ async fn settle_rest(
     reason: ClosedReason,
 ) {
     for record in batch.to_records(false) {
-        if let Some(request_id) = record.status.request_id() {
+        for request_id in record.status.request_ids() {
             if let Some(kept) = &mut leg.run.record {
                 kept.settle(request_id, Settlement::Closed(reason));
             }
@@ -197,6 +227,14 @@ async fn drive(
                 })
                 .await;
             }
+            BatchEvent::Nested { occurrence, nested } => {
+                let nested = Box::new(nested);
+                leg.emit(AgentResponseUpdate::Nested { occurrence, nested })
+                    .await;
+            }
+            BatchEvent::NestedUsed { report, .. } => leg.count_nested(report),
+            // What the nested run asks was announced by itself.
+            BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Finished(finished) => {
                 let failed = finished.result.outcome().is_error();
                 if failed && leg.run.counters.would_end(results(batch), options) {

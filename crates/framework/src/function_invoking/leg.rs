@@ -10,12 +10,13 @@ use raf_core::{
     ResponseFold, RoundUsage, RunClaim, RunId, RunRecord, SkipReason, ToolOutcome, TrustLabel,
     Usage, normalise,
 };
-use raf_tools::SettledCall;
+use raf_tools::{NestedReport, SettledCall};
 use tokio::time::Instant;
 
 use super::counters::Counters;
 use super::inbox::MessageInbox;
 use super::no_progress::NoProgress;
+use super::outer_run::{Allowance, NestedIn};
 use super::request_context::RequestContext;
 
 /// Why work stops although nothing failed.
@@ -87,6 +88,8 @@ pub(super) struct Leg {
     /// What stands in the requests beside the transcript.
     pub(super) context: Option<Arc<RequestContext>>,
     inbox: Option<Arc<MessageInbox>>,
+    /// Set if the run is nested in a call of another one.
+    nested: Option<Arc<NestedIn>>,
     input: Vec<ChatMessage>,
     fold: ResponseFold,
     out: Emitter<AgentResponseUpdate>,
@@ -105,9 +108,15 @@ impl Leg {
         // They are this run's alone: nothing that it calls may see them.
         let context = options.extensions.remove::<RequestContext>();
         let inbox = options.extensions.remove::<MessageInbox>();
+        let nested = options.extensions.remove::<NestedIn>();
+        let mut run = Run::new();
+        if let Some(nested) = &nested {
+            run.id = nested.run_id.clone();
+        }
         let started = Instant::now();
         Self {
-            run: Run::new(),
+            run,
+            nested,
             deadline: options.deadline.map(|deadline| started + deadline),
             options,
             store,
@@ -207,6 +216,26 @@ impl Leg {
         self.usage += &usage;
         self.run.usage += &usage;
         self.run.rounds.push(RoundUsage::own(round, usage));
+    }
+
+    /// The run that this one is nested in.
+    pub(super) fn parent_run_id(&self) -> Option<&RunId> {
+        self.nested.as_ref().map(|nested| &nested.parent)
+    }
+
+    /// What the runs around this one allow it.
+    pub(super) fn allowance(&self) -> Option<&Arc<Allowance>> {
+        self.nested.as_ref().map(|nested| &nested.allowance)
+    }
+
+    /// Counts what a nested run has used (contract B6, F5).
+    pub(super) fn count_nested(&mut self, report: NestedReport) {
+        for round in report.rounds {
+            self.usage += &round.usage;
+            self.run.usage += &round.usage;
+            self.run.rounds.push(round);
+        }
+        self.run.counters.add_nested_calls(report.calls);
     }
 
     /// How long the run has worked, pauses not counted.

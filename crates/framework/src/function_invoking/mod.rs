@@ -2,7 +2,7 @@
 //!
 //! Reading order: `drive` is the loop, `resume` its beginning, `round` one model request, `plan` what
 //! its calls come to, `policy` who decides before people do, `execute` one batch, `leg` the state and
-//! the way out, `records` the store, `counters` and `no_progress` the limits; `hooks`, `inbox` and
+//! the way out, `records` the store, `counters` and `no_progress` the limits; `steer`, `hooks`, `inbox` and
 //! `request_context` what comes in from outside while a run goes on.
 
 mod counters;
@@ -13,12 +13,14 @@ mod inbox;
 mod leg;
 mod no_progress;
 mod options;
+mod outer_run;
 mod plan;
 mod policy;
 mod records;
 mod request_context;
 mod resume;
 mod round;
+mod steer;
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -36,6 +38,7 @@ pub use self::hooks::{HookBatch, HookDecision, HookReply, HookRequest, HookResul
 pub use self::inbox::{MessageInbox, MessageInboxOptionsExt};
 use self::leg::Leg;
 pub use self::options::{FunctionInvokingOptions, NewMessagePolicy, RunStoreOptionsExt};
+pub(crate) use self::outer_run::{Allowance, NestedIn, OuterRun};
 pub use self::policy::{ClosurePolicy, IApprovalPolicy, PolicyCall, PolicyDecision, policy_fn};
 pub(crate) use self::request_context::RequestContext;
 
@@ -134,6 +137,7 @@ impl IChatClient for FunctionInvokingChatClient {
                 "invoke_agent",
                 gen_ai.operation.name = "invoke_agent",
                 raf.run.id = leg.run.id.as_str(),
+                raf.run.parent_id = leg.parent_run_id().map(tracing::field::display),
             );
             drive::drive(&client, &mut leg).instrument(span).await
         });

@@ -37,6 +37,7 @@ pub(super) async fn save(leg: &mut Leg, batch: &OpenBatch, running: bool) -> Res
     record.session_id.clone_from(&leg.options.session_id);
     record.round = batch.round();
     record.calls = batch.to_records(running);
+    record.reopen_pending();
     record.denied.clone_from(&leg.run.denied);
     if record.prefix_digest.is_empty() {
         record.prefix_digest = prefix_digest(leg);

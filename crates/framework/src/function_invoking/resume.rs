@@ -365,6 +365,10 @@ impl Step {
                     self.denied(occurrence);
                 }
             }
+            Ok(Applied::Routed { request_id, .. }) => {
+                self.acted = true;
+                self.record.settle(&request_id, Settlement::Answered);
+            }
             Ok(_) => {}
             Err(RefusalReason::UnknownRequest) => self.foreign.push(request_id),
             Err(reason) => self.refusals.push((request_id, reason)),

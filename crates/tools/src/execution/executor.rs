@@ -145,7 +145,9 @@ impl ToolExecutor {
             let reason = match record.settlement(&answer.request_id) {
                 Some(settlement) => settlement.refusal(),
                 None => match batch.apply(answer) {
-                    Ok(Applied::Settled { request_id, .. }) => {
+                    Ok(
+                        Applied::Settled { request_id, .. } | Applied::Routed { request_id, .. },
+                    ) => {
                         record.settle(&request_id, Settlement::Answered);
                         settled += 1;
                         continue;
@@ -245,6 +247,7 @@ impl ToolExecutor {
             open.make_requests();
             record.round = open.round();
             record.calls = open.to_records(false);
+            record.reopen_pending();
             let pending = open.pending();
             let end = Execution {
                 results: open

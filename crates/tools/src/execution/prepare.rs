@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use raf_core::{
-    CallRecord, Error, Extensions, Occurrence, Result, RunId, SkipReason, ToolCall, ToolErrorClass,
-    ToolOutcome, ToolResult, TrustLabel,
+    CallRecord, Error, Extensions, Occurrence, PendingCall, Result, RunId, SkipReason, ToolCall,
+    ToolErrorClass, ToolOutcome, ToolResult, TrustLabel,
 };
 use serde_json::Value;
 
@@ -85,6 +85,8 @@ pub struct ReadyCall {
     pub asked_around: bool,
     /// Whether the body has ended in an earlier leg: only what is around it is entered again.
     pub body_ended: bool,
+    /// What a run nested in the call waits for beside what is answered now.
+    pub nested: Vec<PendingCall>,
 }
 
 impl ReadyCall {
@@ -109,6 +111,7 @@ impl ReadyCall {
             refusal: None,
             asked_around: false,
             body_ended: false,
+            nested: Vec::new(),
         }
     }
 }

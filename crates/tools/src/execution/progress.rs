@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use raf_core::{Content, Occurrence};
+use raf_core::{AgentResponseUpdate, Content, NestedUpdate, Occurrence};
 use tokio::sync::Notify;
 
 /// The most pieces that wait for a slow consumer.
@@ -24,6 +24,8 @@ pub(super) enum Piece {
     Entered,
     /// Something for the consumer.
     Said(Content),
+    /// An update of a run nested in it.
+    Nested(NestedUpdate),
 }
 
 impl Progress {
@@ -41,6 +43,21 @@ impl Progress {
             last.text.push_str(&text.text);
         } else if pieces.len() < MAX_PIECES {
             pieces.push_back((occurrence, Piece::Said(piece)));
+        }
+        drop(pieces);
+        self.changed.notify_one();
+    }
+
+    /// Adds an update of a nested run. Deltas are joined to unread ones; beyond the bound updates are
+    /// dropped, but for requests to the outside and their ends.
+    pub(super) fn push_nested(&self, occurrence: Occurrence, update: NestedUpdate) {
+        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let joined = match pieces.back_mut() {
+            Some((of, Piece::Nested(last))) if *of == occurrence => join_nested(last, &update),
+            _ => false,
+        };
+        if !joined && (pieces.len() < MAX_PIECES || is_request(&update.update)) {
+            pieces.push_back((occurrence, Piece::Nested(update)));
         }
         drop(pieces);
         self.changed.notify_one();
@@ -69,9 +86,54 @@ impl Progress {
     }
 }
 
+/// Joins a delta to the unread one before it.
+fn join_nested(last: &mut NestedUpdate, next: &NestedUpdate) -> bool {
+    last.run_id == next.run_id && join(&mut last.update, &next.update)
+}
+
+fn join(last: &mut AgentResponseUpdate, next: &AgentResponseUpdate) -> bool {
+    use AgentResponseUpdate::{Nested, ReasoningDelta, TextDelta, ToolCallArgs};
+    let (text, more) = match (last, next) {
+        (TextDelta { text }, TextDelta { text: more })
+        | (ReasoningDelta { text }, ReasoningDelta { text: more }) => (text, more),
+        (
+            ToolCallArgs { position, delta },
+            ToolCallArgs {
+                position: of,
+                delta: more,
+            },
+        ) if position == of => (delta, more),
+        (
+            Nested { occurrence, nested },
+            Nested {
+                occurrence: of,
+                nested: next,
+            },
+        ) if occurrence == of => return join_nested(nested, next),
+        _ => return false,
+    };
+    let fits = text.len() + more.len() <= MAX_TEXT;
+    if fits {
+        text.push_str(more);
+    }
+    fits
+}
+
+/// Whether somebody outside waits for this: it is never dropped.
+fn is_request(update: &AgentResponseUpdate) -> bool {
+    match update {
+        AgentResponseUpdate::Nested { nested, .. } => is_request(&nested.update),
+        AgentResponseUpdate::ToolApprovalRequest { .. }
+        | AgentResponseUpdate::ToolInterrupted { .. }
+        | AgentResponseUpdate::ToolApprovalRefused { .. }
+        | AgentResponseUpdate::ToolApprovalClosed { .. } => true,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use raf_core::{Content, Occurrence};
+    use raf_core::{AgentResponseUpdate, Content, NestedUpdate, Occurrence, RefusalReason};
 
     use super::{MAX_PIECES, Piece, Progress};
 
@@ -96,5 +158,47 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, MAX_PIECES);
+    }
+
+    #[test]
+    fn b5_deltas_of_a_nested_run_are_joined_and_its_requests_are_never_dropped() {
+        let progress = Progress::default();
+        let call = Occurrence::new(0, 0);
+        let push = |update: AgentResponseUpdate, depth: u32| {
+            let mut nested = NestedUpdate {
+                run_id: "inner".into(),
+                update,
+            };
+            for _ in 0..depth {
+                nested = NestedUpdate {
+                    run_id: "outer".into(),
+                    update: AgentResponseUpdate::Nested {
+                        occurrence: call,
+                        nested: Box::new(nested),
+                    },
+                };
+            }
+            progress.push_nested(call, nested);
+        };
+        for _ in 0..3 {
+            push(AgentResponseUpdate::text("x"), 1);
+        }
+        push(AgentResponseUpdate::message_end(), 1);
+        let Some((_, Piece::Nested(joined))) = progress.pop() else {
+            panic!("nothing was pushed");
+        };
+        assert!(serde_json::to_string(&joined).unwrap().contains("xxx"));
+        let refused = AgentResponseUpdate::ToolApprovalRefused {
+            request_id: "r".into(),
+            reason: RefusalReason::Stale,
+        };
+        for _ in 0..2 * MAX_PIECES {
+            push(AgentResponseUpdate::message_end(), 0);
+        }
+        for _ in 0..10 {
+            push(refused.clone(), 1);
+        }
+        let count = std::iter::from_fn(|| progress.pop()).count();
+        assert_eq!(count, MAX_PIECES + 10);
     }
 }

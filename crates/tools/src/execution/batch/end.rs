@@ -1,12 +1,12 @@
 //! How bodies end: joined, given up, rendered, reported.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use raf_core::{AbandonedCall, Occurrence, RunId, TerminationCause};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use super::{Batch, BatchEvent, FinishedCall, Held};
+use super::{Batch, BatchEvent, FinishedCall, Held, Running};
 use crate::execution::body::{BodyEnd, panic_message};
 use crate::execution::invoke::lock;
 use crate::execution::options::{ErrorPolicy, ExecutionMode};
@@ -45,6 +45,7 @@ impl Batch {
         let Some(body) = self.running.remove(&occurrence) else {
             return;
         };
+        self.show_nested_use(occurrence, &body);
         if matches!(end, BodyEnd::Abandoned) {
             self.abandoned.push(AbandonedCall {
                 occurrence,
@@ -95,6 +96,16 @@ impl Batch {
         }
     }
 
+    /// Tells what a nested run has used: kept with the body, read when it ends.
+    fn show_nested_use(&mut self, occurrence: Occurrence, body: &Running) {
+        let report =
+            std::mem::take(&mut *body.nested.lock().unwrap_or_else(PoisonError::into_inner));
+        if !report.is_empty() {
+            let event = BatchEvent::NestedUsed { occurrence, report };
+            self.events.push_back(event);
+        }
+    }
+
     /// Gives up bodies that block their thread beyond deadline and grace.
     pub(super) fn give_up(&mut self, now: Instant) {
         self.show_progress();
@@ -109,6 +120,7 @@ impl Batch {
                 continue;
             };
             body.abort.abort();
+            self.show_nested_use(occurrence, &body);
             let call = body.ready.call.clone();
             self.abandoned.push(AbandonedCall { occurrence, call });
             let end = match self.stop_cause {

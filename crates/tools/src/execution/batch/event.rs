@@ -1,7 +1,10 @@
 //! What a batch belongs to, what goes into it, what happens in it.
 
-use raf_core::{Cancellation, Content, Extensions, Occurrence, RunId, ToolCall, ToolResult};
+use raf_core::{
+    Cancellation, Content, Extensions, NestedUpdate, Occurrence, RunId, ToolCall, ToolResult,
+};
 
+use crate::context::NestedReport;
 use crate::error::Interrupt;
 use crate::execution::digest::ResultDigest;
 use crate::execution::prepare::{ReadyCall, SettledCall};
@@ -61,6 +64,20 @@ pub enum BatchEvent {
         occurrence: Occurrence,
         /// What it says.
         content: Content,
+    },
+    /// A run nested in a running body says something.
+    Nested {
+        /// Which call.
+        occurrence: Occurrence,
+        /// What it says.
+        nested: NestedUpdate,
+    },
+    /// What a run nested in a body has used, before that body's end is told.
+    NestedUsed {
+        /// Which call.
+        occurrence: Occurrence,
+        /// What it used.
+        report: NestedReport,
     },
     /// A call has its outcome.
     Finished(FinishedCall),

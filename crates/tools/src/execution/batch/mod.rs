@@ -22,6 +22,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use crate::context::NestedReport;
+
 pub use self::event::{BatchContext, BatchEvent, FinishedCall, QueuedCall};
 use super::body::BodyEnd;
 use super::digest::ResultDigest;
@@ -71,6 +73,8 @@ struct Running {
     ready: Arc<ReadyCall>,
     /// What becomes of its body.
     entries: Arc<Mutex<Entries>>,
+    /// What runs nested in it have used.
+    nested: Arc<Mutex<NestedReport>>,
     abort: AbortHandle,
     give_up_at: Option<Instant>,
     counts: bool,
@@ -225,6 +229,7 @@ impl Batch {
                     occurrence,
                     content,
                 },
+                Piece::Nested(nested) => BatchEvent::Nested { occurrence, nested },
             });
         }
     }

@@ -96,6 +96,8 @@ impl Batch {
         let occurrence = ready.occurrence;
         let stop = self.stop.child();
         let progress = Arc::clone(&self.progress);
+        let updates = Arc::clone(&self.progress);
+        let nested = Arc::default();
         let context = ToolContext::builder(ready.call.id(), ready.tool.name())
             .run_id(self.context.run_id.clone())
             .parent_run_id(self.context.parent_run_id.clone())
@@ -105,6 +107,10 @@ impl Batch {
             .extensions(self.context.extensions.clone())
             .resumption(ready.resumption.clone())
             .progress(move |content| progress.push(occurrence, content))
+            .nested(
+                move |update| updates.push_nested(occurrence, update),
+                Arc::clone(&nested),
+            )
             .build();
         // OpenTelemetry GenAI semantic conventions, "Execute tool span".
         let span = tracing::info_span!(
@@ -140,6 +146,7 @@ impl Batch {
             exclusive: limits.exclusive,
             entered: false,
             entries,
+            nested,
             ready,
         };
         self.running.insert(occurrence, running);

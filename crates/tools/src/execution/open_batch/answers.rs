@@ -17,12 +17,16 @@ impl OpenBatch {
     /// # Errors
     /// Why it does not fit; the call stays as it was (contract E3).
     pub fn apply(&mut self, answer: &ToolApprovalResponse) -> Result<Applied, RefusalReason> {
+        if let Some(applied) = self.apply_nested(answer) {
+            return applied;
+        }
         let address = answer.request_id.as_str();
         let found = self.calls.iter_mut().find(|call| match &call.state {
             CallState::Gated {
                 request: Some(request),
                 ..
             } => request.request_id == address,
+            CallState::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => false,
             CallState::Interrupted {
                 request_id, ready, ..
             } => request_id == address || address_of(&self.run_id, ready) == address,
@@ -94,6 +98,13 @@ pub enum Applied {
         occurrence: Occurrence,
         /// Whether the body is to be entered.
         approved: bool,
+    },
+    /// It goes to a run nested in a call, which looks at it: the body is to be entered.
+    Routed {
+        /// The request's own id.
+        request_id: String,
+        /// The call.
+        occurrence: Occurrence,
     },
 }
 

@@ -2,6 +2,7 @@
 //! Pure; also the bridge to and from the record.
 
 mod answers;
+mod nested;
 mod records;
 
 use std::collections::BTreeMap;
@@ -181,7 +182,10 @@ impl OpenBatch {
                 interrupt,
                 request_id,
             } => self.interrupted(ready.clone(), interrupt.clone(), request_id.clone()),
-            BatchEvent::Started { .. } | BatchEvent::Progress { .. } => {}
+            BatchEvent::Started { .. }
+            | BatchEvent::Progress { .. }
+            | BatchEvent::Nested { .. }
+            | BatchEvent::NestedUsed { .. } => {}
         }
     }
 
@@ -307,11 +311,7 @@ impl OpenBatch {
     pub fn pending(&self) -> Vec<PendingCall> {
         self.to_records(false)
             .into_iter()
-            .filter_map(|record| {
-                let occurrence = Occurrence::new(self.round, record.position);
-                let waits_for = record.status.waits_for()?;
-                Some(PendingCall::new(occurrence, record.call, waits_for))
-            })
+            .flat_map(|record| record.pending(self.round))
             .collect()
     }
 

@@ -27,6 +27,12 @@ impl OpenBatch {
                         request: request.clone(),
                     },
                     CallState::Ready(_) | CallState::Gated { .. } => CallStatus::AwaitingEarlier,
+                    CallState::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {
+                        CallStatus::AwaitingNested {
+                            pending: interrupt.nested.clone(),
+                            state: interrupt.state.clone(),
+                        }
+                    }
                     CallState::Interrupted {
                         ready,
                         request_id,
@@ -111,6 +117,16 @@ impl OpenBatch {
                         interrupt: Interrupt {
                             information: information.clone(),
                             state: state.clone(),
+                            nested: Vec::new(),
+                        },
+                    },
+                    CallStatus::AwaitingNested { pending, state } => CallState::Interrupted {
+                        ready: ready()?,
+                        request_id: String::new(),
+                        interrupt: Interrupt {
+                            information: Value::Null,
+                            state: state.clone(),
+                            nested: pending.clone(),
                         },
                     },
                     CallStatus::AwaitingEarlier if record.facts.gated => CallState::Gated {
