@@ -61,26 +61,30 @@ fn pair(transcript: &[ChatMessage]) -> HashMap<(usize, usize), Found<'_>> {
         let mut has_result = false;
         for result in message.tool_results() {
             has_result = true;
-            let Some(calls) = open
-                .get_mut(result.call_id())
-                .filter(|calls| !calls.is_empty())
-            else {
-                replace_foreign(&mut results, &transcript[..index], message, result);
-                continue;
-            };
+            let own = result.occurrence().map(|place| place.position as usize);
+            // A result that the loop made belongs to the call at its own place, whatever a caller has
+            // put there before.
+            let place = own
+                .and_then(|position| last_calls.get(position))
+                .filter(|(.., id)| *id == result.call_id())
+                .map(|(at, position, _)| (*at, *position));
+            if let Some(place) = place {
+                let calls = open.entry(result.call_id()).or_default();
+                let is_open = calls.contains(&place);
+                if is_open || results.get(&place).is_some_and(Found::is_foreign) {
+                    calls.retain(|call| *call != place);
+                    results.insert(place, Found::Result(message, result));
+                    continue;
+                }
+            }
             // Of several open calls with this id those of the latest message come first, and of
             // these the one at the result's own position, else the earliest.
+            let Some(calls) = open.get_mut(result.call_id()) else {
+                continue;
+            };
             let Some(&(latest, _)) = calls.last() else {
                 continue;
             };
-            let own = result.occurrence().map(|place| place.position as usize);
-            if let Some(place) = own.map(|position| (latest, position))
-                && !calls.contains(&place)
-                && holds_foreign(&results, place, result.call_id())
-            {
-                results.insert(place, Found::Result(message, result));
-                continue;
-            }
             let of_latest = |(at, _): &(usize, usize)| *at == latest;
             let chosen = calls
                 .iter()
@@ -106,43 +110,21 @@ fn pair(transcript: &[ChatMessage]) -> HashMap<(usize, usize), Found<'_>> {
     results
 }
 
-/// Puts a result that the loop made in the place of one that it did not make: a result that a caller
-/// gave for a call which the loop then ran.
-fn replace_foreign<'a>(
-    results: &mut HashMap<(usize, usize), Found<'a>>,
-    transcript: &[ChatMessage],
-    message: &'a ChatMessage,
-    result: &'a ToolResult,
-) {
-    let Some(own) = result.occurrence() else {
-        return;
-    };
-    let position = own.position as usize;
-    let answered = transcript.iter().enumerate().rev().find(|(_, asking)| {
-        let call = asking.tool_calls().nth(position);
-        call.is_some_and(|call| call.id() == result.call_id())
-    });
-    let Some((index, _)) = answered else { return };
-    if holds_foreign(results, (index, position), result.call_id()) {
-        results.insert((index, position), Found::Result(message, result));
-    }
-}
-
-/// Whether a call with this id at this place has a result that the loop did not make.
-fn holds_foreign(
-    results: &HashMap<(usize, usize), Found<'_>>,
-    place: (usize, usize),
-    id: &str,
-) -> bool {
-    matches!(results.get(&place), Some(Found::Result(_, other))
-        if other.occurrence().is_none() && other.call_id() == id)
-}
-
 enum Found<'a> {
     /// A result part, in a message of its own or with others.
     Result(&'a ChatMessage, &'a ToolResult),
     /// A tool message of plain text.
     Text(&'a ChatMessage),
+}
+
+impl Found<'_> {
+    /// Whether the loop did not make it.
+    fn is_foreign(&self) -> bool {
+        match self {
+            Self::Result(_, result) => result.occurrence().is_none(),
+            Self::Text(_) => true,
+        }
+    }
 }
 
 /// Ids that were given out in this request.
