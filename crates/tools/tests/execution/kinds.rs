@@ -246,3 +246,54 @@ async fn te36_a_piece_is_shown_while_a_sibling_is_at_work() {
     };
     assert_eq!(texts(&end), ["1=slow", "2=x"]);
 }
+
+/// `x`, and `y` once the latch is open.
+fn held_back(latch: &Latch) -> impl futures::Stream<Item = Result<String, ToolError>> + use<> {
+    let latch = latch.clone();
+    futures::stream::iter(["x", "y"]).then(move |piece| {
+        let latch = latch.clone();
+        async move {
+            if piece == "y" {
+                latch.wait().await;
+            }
+            Ok(piece.to_owned())
+        }
+    })
+}
+
+#[tokio::test]
+async fn te36_each_streamed_kind_shows_its_first_piece_before_its_body_ends() {
+    let latch = Latch::new();
+    let (plain, parts) = (latch.clone(), latch.clone());
+    let streamable = KindTool::streamable(ToolDeclaration::new("s", ""), move |_, _| {
+        let pieces = held_back(&plain);
+        async move { Ok(pieces) }
+    });
+    let enhanced = KindTool::enhanced_streamable(ToolDeclaration::new("es", ""), move |_, _| {
+        let pieces = held_back(&parts).map(|piece| piece.map(Content::text));
+        async move { Ok(pieces) }
+    });
+    let tools = [streamable.build(), enhanced.build()]
+        .map(|tool| RegisteredTool::new(tool).expect("its name is good"));
+    let executor = executor(ExecutionOptions::new(), &[]);
+    let options = ExecuteOptions::new().with_tools(tools);
+    let calls = message(&["s#1", "es#2"]);
+    let mut updates = executor.stream(&calls, options).unwrap();
+    let mut seen = 0;
+    while seen < 2 {
+        match updates.next().await.expect("the end is not yet") {
+            ExecutionUpdate::Event(BatchEvent::Progress { content, .. }) => {
+                assert_eq!(content.as_text(), Some("x"));
+                seen += 1;
+            }
+            ExecutionUpdate::Event(BatchEvent::Started { .. }) => {}
+            other => panic!("{other:?} before the first pieces"),
+        }
+    }
+    latch.open();
+    let last = updates.collect::<Vec<_>>().await.pop();
+    let Some(ExecutionUpdate::End(end)) = last else {
+        panic!("the end comes last");
+    };
+    assert_eq!(texts(&end), ["1=xy", "2=xy"]);
+}
