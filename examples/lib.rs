@@ -93,6 +93,8 @@ mod guides {
     mod readme {}
     #[doc = include_str!("../CONTRIBUTING.md")]
     mod contributing {}
+    #[doc = include_str!("../docs/agents.md")]
+    mod agents {}
     #[doc = include_str!("../docs/approvals.md")]
     mod approvals {}
     #[doc = include_str!("../docs/errors.md")]

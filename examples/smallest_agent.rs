@@ -2,9 +2,7 @@
 #![cfg_attr(rustfmt, rustfmt_skip)]
 #![expect(clippy::print_stdout, reason = "the program talks to a person at a terminal")]
 
-use futures::TryStreamExt;
-use raf_core::{ChatClientExt, ChatClientRunOptions};
-use raf_framework::ChatClientBuilderExt;
+use raf_framework::AgentRuntime;
 use raf_tools::{schemars, tool_fn};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -13,9 +11,9 @@ struct Add { a: i64, b: i64 }
 #[tokio::main]
 async fn main() -> raf_core::Result<()> {
     let add = tool_fn("add", "Adds two numbers.", |add: Add| async move { add.a + add.b });
-    let agent = raf_examples::provider(script())?.into_builder().function_invoking([add]).build()?;
-    let mut text = agent.stream_text(&["2 + 40?".into()], ChatClientRunOptions::new()).await?;
-    while let Some(piece) = text.try_next().await? { print!("{piece}"); }
+    let agent = AgentRuntime::builder(raf_examples::provider(script())?).tools([add]).build()?;
+    let mut run = agent.run("2 + 40?");
+    while let Some(piece) = run.next_text().await? { print!("{piece}"); }
     Ok(())
 }
 
