@@ -16,6 +16,8 @@ mod nesting;
 mod observing;
 #[path = "execution/pausing.rs"]
 mod pausing;
+#[path = "execution/records.rs"]
+mod records;
 #[path = "execution/results.rs"]
 mod results;
 #[path = "execution/wrapping.rs"]
