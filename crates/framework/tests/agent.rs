@@ -5,6 +5,10 @@
 mod config;
 #[path = "agent/context.rs"]
 mod context;
+#[path = "agent/nested.rs"]
+mod nested;
+#[path = "agent/polls.rs"]
+mod polls;
 #[path = "agent/sessions.rs"]
 mod sessions;
 
