@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raf_core::{ChatClientExt, ChatClientRunOptions, ChatMessage};
-use raf_framework::FunctionInvokingChatClient;
+use raf_framework::{AgentRuntime, FunctionInvokingChatClient};
 use raf_testing::{Behaviour, Reply, ScriptedChatClient, ScriptedTool};
 use raf_tools::ToolRegistry;
 use tokio::sync::Barrier;
@@ -134,6 +134,50 @@ async fn j1_one_span_per_run_request_and_call_rightly_nested() {
         assert_eq!(call.parent, Some(run), "a sibling is no parent");
         assert_eq!(call.events, ["body"], "what a body logs is in its own span");
     }
+    let everything = format!(
+        "{:?}",
+        spans.0.lock().unwrap_or_else(PoisonError::into_inner)
+    );
+    assert!(!everything.contains("secret"), "no contents: {everything}");
+}
+
+#[tokio::test]
+async fn j1_the_run_of_an_agent_that_is_a_tool_is_within_its_call() {
+    let inner = ScriptedChatClient::new([Reply::text("secret answer")]);
+    let inner = AgentRuntime::builder(inner)
+        .name("inner")
+        .description("Does it.")
+        .build()
+        .expect("it has all it needs");
+    let outer = ScriptedChatClient::new([
+        Reply::calls([("1", "inner", r#"{"task":"secret task"}"#)]),
+        Reply::text("done"),
+    ]);
+    let outer = AgentRuntime::builder(outer)
+        .tools([inner.as_tool().expect("it has a name")])
+        .build()
+        .expect("it has all it needs");
+    let spans = Spans::default();
+    let subscriber = Registry::default().with(spans.clone());
+    let asked = outer.ask("secret question").with_subscriber(subscriber);
+    asked.await.expect("an answer");
+
+    let runs = spans.named("invoke_agent");
+    let calls = spans.named("execute_tool");
+    assert_eq!((runs.len(), calls.len()), (2, 1));
+    let (run, nested) = (&runs[0], &runs[1]);
+    assert_eq!(calls[0].1.parent, Some(run.0));
+    assert_eq!(nested.1.parent, Some(calls[0].0));
+    let unquoted = |span: &Seen, field: &str| span.fields[field].trim_matches('"').to_owned();
+    assert_eq!(
+        unquoted(&nested.1, "raf.run.parent_id"),
+        unquoted(&run.1, "raf.run.id")
+    );
+    let requests = spans.named("chat");
+    let of_nested = requests
+        .iter()
+        .filter(|(_, request)| request.parent == Some(nested.0));
+    assert_eq!((requests.len(), of_nested.count()), (3, 1));
     let everything = format!(
         "{:?}",
         spans.0.lock().unwrap_or_else(PoisonError::into_inner)

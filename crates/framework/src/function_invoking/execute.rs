@@ -118,11 +118,8 @@ pub(super) async fn execute(
 fn extensions(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -> Extensions {
     let mut extensions = leg.options.extensions.clone();
     let is_agent = |call: &BatchCall| {
-        let ready = match &call.state {
-            CallState::Ready(ready) | CallState::Gated { ready, .. } => ready,
-            _ => return false,
-        };
-        ready.tool.tool().limits().agent_backed
+        matches!(&call.state, CallState::Ready(ready) | CallState::Gated { ready, .. }
+            if ready.tool.tool().limits().agent_backed)
     };
     if batch.calls().iter().any(is_agent) {
         let until = options
