@@ -21,10 +21,10 @@ pub use approving::{
 pub use builder_ext::ChatClientBuilderExt;
 pub use configuring::ConfiguringChatClient;
 pub use function_invoking::{
-    ClosurePolicy, FunctionInvokingChatClient, FunctionInvokingOptions, HookBatch, HookDecision,
-    HookReply, HookRequest, HookResults, IApprovalPolicy, IRunHook, MessageInbox,
-    MessageInboxOptionsExt, NewMessagePolicy, PolicyCall, PolicyDecision, RunStoreOptionsExt,
-    policy_fn,
+    ClosurePolicy, ForeignCallPolicy, FunctionInvokingChatClient, FunctionInvokingOptions,
+    HookBatch, HookDecision, HookReply, HookRequest, HookResults, IApprovalPolicy, IRunHook,
+    MessageInbox, MessageInboxOptionsExt, NewMessagePolicy, PolicyCall, PolicyDecision,
+    RunStoreOptionsExt, policy_fn,
 };
 pub use into_tools::IntoTools;
 pub use logging::LoggingChatClient;

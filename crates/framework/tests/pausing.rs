@@ -6,7 +6,7 @@ use raf_core::{
     ChatClientExt, ChatClientRunOptions, ChatMessage, ErrorKind, FinishReason, PausedRun,
     ToolApprovalResponse, ToolOutcome, WaitsFor,
 };
-use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions};
+use raf_framework::{ForeignCallPolicy, FunctionInvokingChatClient, FunctionInvokingOptions};
 use raf_testing::{Reply, ScriptedChatClient, ScriptedTool, transcript_lines};
 use raf_tools::ToolRegistry;
 
@@ -130,4 +130,34 @@ async fn e7_a_new_message_supersedes_and_a_late_yes_is_stale() {
     assert_eq!(error.code(), Some("stale"));
     assert_eq!(restart.log().entries(), 0);
     assert_eq!(model.request_count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i3_calls_without_a_record_are_filled_or_rejected_never_run() {
+    let tool = Arc::new(ScriptedTool::returning("f", "x"));
+    let conversation = [
+        ChatMessage::user("go"),
+        ChatMessage::assistant_calls([raf_core::ToolCall::new("x1", "f", "{}")]),
+    ];
+    for (policy, requests) in [(ForeignCallPolicy::Fill, 1), (ForeignCallPolicy::Reject, 0)] {
+        let tools = ToolRegistry::builder()
+            .with_shared_tool(tool.clone())
+            .build()
+            .unwrap();
+        let model = Arc::new(ScriptedChatClient::new([Reply::text("ok")]));
+        let options = FunctionInvokingOptions::new().with_foreign_call_policy(policy);
+        let client = FunctionInvokingChatClient::with_options(model.clone(), tools, options);
+        let ended = client
+            .get_response(&conversation, ChatClientRunOptions::new())
+            .await;
+        assert_eq!(model.request_count(), requests, "{policy:?}");
+        match ended {
+            Ok(_) => {
+                let lines = transcript_lines(&model.requests()[0].messages);
+                assert!(lines[2].starts_with("R(x1, cancelled"), "{}", lines[2]);
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Misuse),
+        }
+    }
+    assert_eq!(tool.log().entries(), 0);
 }

@@ -37,7 +37,9 @@ use tracing::Instrument;
 pub use self::hooks::{HookBatch, HookDecision, HookReply, HookRequest, HookResults, IRunHook};
 pub use self::inbox::{MessageInbox, MessageInboxOptionsExt};
 use self::leg::Leg;
-pub use self::options::{FunctionInvokingOptions, NewMessagePolicy, RunStoreOptionsExt};
+pub use self::options::{
+    ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy, RunStoreOptionsExt,
+};
 pub(crate) use self::outer_run::{Allowance, NestedIn, OuterRun};
 pub use self::policy::{ClosurePolicy, IApprovalPolicy, PolicyCall, PolicyDecision, policy_fn};
 pub(crate) use self::request_context::RequestContext;

@@ -31,6 +31,7 @@ use super::policy::IApprovalPolicy;
 /// | `keep_forcing` | off | a forced tool choice holds for one request |
 /// | `hold_whole_batch` | off | one gated call holds its ungated siblings too |
 /// | `new_message_policy` | supersede | or reject a message while calls are pending |
+/// | `foreign_call_policy` | fill as cancelled | or reject a conversation that ends in unknown calls |
 /// | `run_store` | in memory, 10,000 runs, 24 hours | |
 /// | `approval_policy` | none | decides before people do |
 /// | `hooks` | none | `Terminated(Hook)` if one says stop |
@@ -79,6 +80,8 @@ pub struct FunctionInvokingOptions {
     pub hold_whole_batch: bool,
     /// What a new message of the user means while calls are pending.
     pub new_message_policy: NewMessagePolicy,
+    /// What calls without results mean of which there is no record.
+    pub foreign_call_policy: ForeignCallPolicy,
     /// Where records of paused runs are kept. A store in the run's options takes its place.
     pub run_store: Arc<dyn IRunStore>,
     /// What decides before people do.
@@ -111,6 +114,7 @@ impl Default for FunctionInvokingOptions {
             keep_forcing: false,
             hold_whole_batch: false,
             new_message_policy: NewMessagePolicy::default(),
+            foreign_call_policy: ForeignCallPolicy::default(),
             run_store: Arc::new(InMemoryRunStore::new()),
             approval_policy: None,
             hooks: Vec::new(),
@@ -217,6 +221,12 @@ impl FunctionInvokingOptions {
         self
     }
 
+    /// Sets what calls without results mean of which there is no record.
+    pub fn with_foreign_call_policy(mut self, policy: ForeignCallPolicy) -> Self {
+        self.foreign_call_policy = policy;
+        self
+    }
+
     /// Sets where records of paused runs are kept.
     pub fn with_run_store(mut self, store: Arc<dyn IRunStore>) -> Self {
         self.run_store = store;
@@ -261,6 +271,17 @@ pub enum NewMessagePolicy {
     #[default]
     Supersede,
     /// The leg ends in an error of kind `Misuse` with the pending list; nothing changes.
+    Reject,
+}
+
+/// What it means that a conversation ends in calls without results of which there is no record: they
+/// are foreign, forged or lost (contract I3). They are never executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForeignCallPolicy {
+    /// The model reads that they were cancelled, and is asked. The default.
+    #[default]
+    Fill,
+    /// The leg ends in an error of kind `Misuse`.
     Reject,
 }
 

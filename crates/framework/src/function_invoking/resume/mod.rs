@@ -1,0 +1,219 @@
+//! The start of a leg: does it go on with a run that waits, and with what? Answers are matched with
+//! the record, never with the messages (contract E2, E3, I1, I3).
+
+mod find;
+mod step;
+
+use raf_core::{
+    AgentResponseUpdate, ClosedReason, Error, ErrorKind, MessageRole, PendingCall, RefusalReason,
+    Result, RunId, ToolApprovalResponse,
+};
+use raf_tools::{CallState, OpenBatch, Preparation, ToolSet};
+
+use self::find::{is_of_session, open_record, shown_calls};
+use self::step::Step;
+use super::leg::{Leg, Run};
+use super::options::{ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy};
+use super::policy::PolicyFacts;
+use super::records;
+
+/// What a leg begins with.
+pub(super) enum Beginning {
+    /// A model request.
+    Ask,
+    /// A batch of a run that waited.
+    GoOn {
+        batch: OpenBatch,
+        /// A new message of the user came: what stays undecided is superseded.
+        superseded: bool,
+    },
+    /// Nothing: the run waits as before.
+    StillWaiting(OpenBatch),
+}
+
+/// Looks at answers, paused run and messages, and acts on what fits.
+///
+/// # Errors
+/// Refused answers with nothing else to do, a busy run, a tool that cannot be found, a failing
+/// store. Nothing runs for any of them, and what was pending stays pending.
+pub(super) async fn begin(
+    leg: &mut Leg,
+    tools: &ToolSet,
+    options: &FunctionInvokingOptions,
+) -> Result<Beginning> {
+    let answers = std::mem::take(&mut leg.options.tool_approval_responses);
+    let Some(record) = open_record(leg, &answers).await? else {
+        return without_record(leg, &answers, options).await;
+    };
+    let rules_scope = scope(leg, &record.run_id);
+    let run_id = record.run_id.clone();
+    let shown = shown_calls(leg.input(), &record);
+    if shown.as_ref().is_some_and(|shown| shown.moved_on) {
+        leg.run = records::restore(record)?;
+        records::close(leg, ClosedReason::Superseded).await?;
+        leg.run = Run::new();
+        return without_record(leg, &answers, options).await;
+    }
+    leg.pending = record.pending();
+    let preparation = Preparation {
+        tools,
+        options: &options.execution,
+        run_id: &run_id,
+        extensions: &leg.options.extensions,
+    };
+    let mut batch = OpenBatch::from_record(preparation, record.round, &record.calls)?;
+    let mut step = Step::new(record, batch.clone());
+    let rules = leg.store.remembered(&rules_scope).await?;
+    let session_id = leg.options.session_id.clone();
+    let facts = PolicyFacts {
+        policy: options.approval_policy.as_deref(),
+        rules: &rules,
+        denied: &[],
+        session_id: session_id.as_deref(),
+        untrusted_context: options.approval_policy.is_some() && leg.has_untrusted_text(),
+    };
+    for answer in &answers {
+        step.answer(&mut batch, answer, shown.as_ref(), facts);
+    }
+    if let Some(shown) = &shown {
+        step.results_of_caller(&mut batch, shown);
+    }
+    step.elsewhere(leg).await?;
+    let superseded = shown.is_some_and(|shown| shown.new_message);
+    let undecided = batch
+        .calls()
+        .iter()
+        .any(|call| call.state.is_undecided() || matches!(call.state, CallState::DeclaredOnly));
+    if superseded && undecided && options.new_message_policy == NewMessagePolicy::Reject {
+        leg.store.release(&run_id, &leg.claim).await?;
+        return Err(Error::misuse(
+            "a new message came while calls are pending: answer them first",
+        ));
+    }
+    for refusal in &step.refusals {
+        leg.emit(AgentResponseUpdate::ToolApprovalRefused {
+            request_id: refusal.0.as_str().into(),
+            reason: refusal.1,
+        })
+        .await;
+    }
+    if !step.acted && !superseded && !batch.is_done() && !step.has_unfinished() {
+        if let Some(refusal) = step.refusals.first() {
+            leg.store.release(&run_id, &leg.claim).await?;
+            return Err(refused(refusal));
+        }
+        leg.run = records::restore(step.record)?;
+        return Ok(Beginning::StillWaiting(batch));
+    }
+    leg.run = records::restore(step.record)?;
+    leg.run.denied.append(&mut step.denied);
+    leg.first_request = superseded;
+    records::save(leg, &batch, true).await?;
+    for rule in step.remember {
+        leg.store.remember(&rules_scope, rule).await?;
+    }
+    leg.pending.clear();
+    Ok(Beginning::GoOn { batch, superseded })
+}
+
+/// What waits in the run that the leg would go on with, for a leg that is stopped before it begins.
+/// Nothing is acted on.
+///
+/// # Errors
+/// As [`begin`], of which this is the look-up.
+pub(super) async fn waiting(leg: &mut Leg) -> Result<Vec<PendingCall>> {
+    let answers = leg.options.tool_approval_responses.clone();
+    let Some(record) = open_record(leg, &answers).await? else {
+        return Ok(Vec::new());
+    };
+    leg.store.release(&record.run_id, &leg.claim).await?;
+    let moved_on = shown_calls(leg.input(), &record).is_some_and(|shown| shown.moved_on);
+    Ok(if moved_on {
+        Vec::new()
+    } else {
+        record.pending()
+    })
+}
+
+/// Where the rules of a run are kept.
+pub(super) fn scope(leg: &Leg, run_id: &RunId) -> String {
+    match &leg.options.session_id {
+        Some(session) => format!("session:{session}"),
+        None => run_id.to_string(),
+    }
+}
+
+/// A leg without an open record: every answer is refused; a new message is answered all the same.
+async fn without_record(
+    leg: &mut Leg,
+    answers: &[ToolApprovalResponse],
+    options: &FunctionInvokingOptions,
+) -> Result<Beginning> {
+    let mut first = None;
+    for answer in answers.iter().filter(|answer| answer.decision.is_some()) {
+        let reason = refusal_of(leg, &answer.request_id).await?;
+        first.get_or_insert((answer.request_id.clone(), reason));
+        leg.emit(AgentResponseUpdate::ToolApprovalRefused {
+            request_id: answer.request_id.as_str().into(),
+            reason,
+        })
+        .await;
+    }
+    let new_message = leg
+        .input()
+        .last()
+        .is_some_and(|message| message.role() == MessageRole::User);
+    match first {
+        Some(refusal) if !new_message => Err(refused(&refusal)),
+        _ if options.foreign_call_policy == ForeignCallPolicy::Reject => {
+            reject_foreign_calls(leg)?;
+            Ok(Beginning::Ask)
+        }
+        _ => Ok(Beginning::Ask),
+    }
+}
+
+/// Refuses a conversation that ends in calls of which there is no record (contract I3).
+fn reject_foreign_calls(leg: &Leg) -> Result<()> {
+    let messages = leg.input();
+    let asking = messages
+        .iter()
+        .rposition(|message| message.tool_calls().next().is_some());
+    let Some(place) = asking else { return Ok(()) };
+    let results = messages[place..]
+        .iter()
+        .flat_map(raf_core::ChatMessage::tool_results)
+        .count();
+    if results >= messages[place].tool_calls().count() {
+        return Ok(());
+    }
+    Err(Error::misuse(
+        "the conversation ends in calls without results of which there is no record: they are \
+         foreign, forged or lost. Give their results, or leave the calls out",
+    ))
+}
+
+/// Why an answer that fits no open call of this conversation is refused.
+async fn refusal_of(leg: &Leg, request_id: &str) -> Result<RefusalReason> {
+    let Some(run_id) = leg.store.find_request(request_id).await? else {
+        return Ok(RefusalReason::UnknownRequest);
+    };
+    let record = leg.store.load(&run_id).await?;
+    Ok(match record.filter(|record| is_of_session(record, leg)) {
+        None => RefusalReason::UnknownRequest,
+        Some(record) => match record.settlement(request_id) {
+            Some(settlement) => settlement.refusal(),
+            // Open, yet the conversation does not show its call.
+            None => RefusalReason::ArgsMismatch,
+        },
+    })
+}
+
+fn refused(refusal: &(String, RefusalReason)) -> Error {
+    let (request_id, reason) = refusal;
+    Error::new(
+        ErrorKind::ApprovalRefused,
+        format!("the answer to request '{request_id}' was refused: {reason}. Nothing was run"),
+    )
+    .with_code(reason.as_str())
+}
