@@ -520,3 +520,89 @@ async fn ten_nested_runs_at_once_need_no_permits_of_the_outer_run() {
         .filter(|round| round.nested.is_some());
     assert_eq!(nested.count(), 20);
 }
+
+#[tokio::test]
+async fn te20_two_nested_runs_that_wait_are_answered_in_one_leg_or_one_after_the_other() {
+    for sequential in [false, true] {
+        let gated = ScriptedTool::returning("gated", "x").gated();
+        let model =
+            ScriptedChatClient::always(Reply::from_fn(|request| match request.lines().last() {
+                Some(line) if line.starts_with("R(") => Reply::text("found"),
+                _ => Reply::calls([("s", "gated", "{}")]),
+            }));
+        let sub = AgentRuntime::builder(model)
+            .name("sub")
+            .description("Does it.")
+            .tools([gated.clone()])
+            .build()
+            .unwrap();
+        let task = r#"{"task": "do it"}"#;
+        let replies = [
+            Reply::calls([("c1", "sub", task), ("c2", "sub", task)]),
+            Reply::text("done"),
+        ];
+        let outer = agent("outer", replies, vec![Arc::new(sub.as_tool().unwrap())])
+            .limits(|mut limits| {
+                if sequential {
+                    limits.execution.mode = raf_tools::ExecutionMode::Sequential;
+                }
+                limits
+            })
+            .build()
+            .unwrap();
+        let session = Session::in_memory();
+        let mut response = outer
+            .ask(AgentRequest::new("go").in_session(session.clone()))
+            .await
+            .unwrap();
+        let mut legs = 0;
+        while response.finish_reason.is_pause() {
+            legs += 1;
+            let waiting = response
+                .pending
+                .iter()
+                .filter_map(raf_core::PendingCall::request_id);
+            let answers: Vec<_> = waiting.map(ToolApprovalResponse::approve).collect();
+            assert_eq!(answers.len(), if sequential { 1 } else { 2 });
+            let request = AgentRequest::answers(answers).in_session(session.clone());
+            response = outer.ask(request).await.unwrap();
+        }
+        assert_eq!(
+            (legs, gated.log().entries()),
+            (if sequential { 2 } else { 1 }, 2)
+        );
+        assert_eq!(response.text(), "done");
+        let own = response
+            .rounds
+            .iter()
+            .filter(|round| round.nested.is_none());
+        assert_eq!((own.count(), response.rounds.len()), (2, 6));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn f5_wall_time_holds_for_a_run_and_those_nested_in_it() {
+    let slow = ScriptedTool::new("slow")
+        .always(Behaviour::text("x").after_sleep(std::time::Duration::from_secs(3)));
+    let calls = ["s1", "s2", "s3", "s4"].map(|id| Reply::calls([(id, "slow", "{}")]));
+    let log = slow.log().clone();
+    let sub = agent("sub", calls, vec![Arc::new(slow)]);
+    let sub = sub
+        .limits(|limits| limits.with_no_progress_rounds(0))
+        .build()
+        .unwrap();
+    let outer = agent(
+        "outer",
+        [task("c1", "sub"), Reply::text("never")],
+        vec![Arc::new(sub.as_tool().unwrap())],
+    )
+    .limits(|limits| limits.with_max_wall_time(std::time::Duration::from_secs(5)))
+    .build()
+    .unwrap();
+    let response = outer.ask("go").await.unwrap();
+    assert_eq!(
+        response.finish_reason,
+        FinishReason::Budget(BudgetLimit::WallTime)
+    );
+    assert_eq!(log.entries(), 2);
+}

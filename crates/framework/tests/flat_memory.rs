@@ -8,7 +8,7 @@ use futures::StreamExt;
 use peak_alloc::PeakAlloc;
 use raf_core::{
     AgentResponseUpdate, ChatClientRunOptions, ChatMessage, Finish, FinishReason, IChatClient,
-    MessageRole, Result, Session, ToolCall, Usage, UpdateStream,
+    MessageRole, Result, Session, ToolCall, UpdateStream, Usage,
 };
 use raf_framework::{
     AgentRequest, AgentRuntime, ContextRequest, IContextProvider, ProvidedContext,
