@@ -316,7 +316,9 @@ pub fn show(event: &[String]) -> String {
     for word in words {
         line.push(' ');
         if word.is_empty() || word.contains(' ') {
-            line.push_str(&format!("'{word}'"));
+            line.push('\'');
+            line.push_str(word);
+            line.push('\'');
         } else {
             line.push_str(word);
         }
@@ -344,9 +346,11 @@ impl EventPattern {
                 EVENTS.join(", ")
             ));
         }
-        let words = words.into_iter().map(|(word, quoted)| match quoted {
-            true => vec![Pattern::new(word)],
-            false => word.split('|').map(Pattern::new).collect(),
+        let words = words.into_iter().map(|(word, quoted)| {
+            if quoted {
+                return vec![Pattern::new(word)];
+            }
+            word.split('|').map(Pattern::new).collect()
         });
         Ok(Self {
             words: words.collect(),

@@ -93,16 +93,19 @@ impl fmt::Display for CaseReport {
             return Ok(());
         }
         write!(f, "FAILED {} ({path})", self.name)?;
+        let same = |one: &Fault, other: &Fault| {
+            one.line == other.line && masked(&one.text) == masked(&other.text)
+        };
         let mut shown: Vec<&Fault> = Vec::new();
         for fault in self.ways.iter().flat_map(|way| &way.faults) {
-            if shown.contains(&fault) {
+            if shown.iter().any(|other| same(other, fault)) {
                 continue;
             }
             shown.push(fault);
             let within: Vec<String> = self
                 .ways
                 .iter()
-                .filter(|way| way.faults.contains(fault))
+                .filter(|way| way.faults.iter().any(|other| same(other, fault)))
                 .map(|way| way.way.to_string())
                 .collect();
             let within = match within.len() {
@@ -117,4 +120,20 @@ impl fmt::Display for CaseReport {
         }
         Ok(())
     }
+}
+
+/// A text without its random ids, which are long runs of hexadecimal digits.
+fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    let mut run = String::new();
+    for character in text.chars().chain(['\n']) {
+        if character.is_ascii_hexdigit() {
+            run.push(character);
+            continue;
+        }
+        masked.push_str(if run.len() >= 12 { "(id)" } else { &run });
+        run.clear();
+        masked.push(character);
+    }
+    masked
 }

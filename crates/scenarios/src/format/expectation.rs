@@ -39,6 +39,9 @@ pub struct Expect {
     /// What middleware and callbacks wrote, in order.
     #[serde(default)]
     pub trace: Option<Located<Vec<String>>>,
+    /// How often middleware and callbacks wrote a line: line to number.
+    #[serde(default)]
+    pub trace_counts: Option<Located<Ordered<usize>>>,
     /// The most milliseconds on the paused clock that the case took.
     #[serde(default)]
     pub elapsed_ms_at_most: Option<Located<u64>>,
@@ -97,9 +100,15 @@ pub struct ExpectLeg {
     /// Whether the last assistant message is whole or was cut.
     #[serde(default)]
     pub incomplete: Option<bool>,
-    /// The answers that were refused: label and reason.
+    /// The answers that were refused, in any order: label and reason, alternatives between `|`.
     #[serde(default)]
     pub refused: Option<Vec<String>>,
+    /// What the calls say that wait for data: call id to information.
+    #[serde(default)]
+    pub information: Ordered<Value>,
+    /// What each new assistant message is made of, part by part: text, reasoning, call, …
+    #[serde(default)]
+    pub parts: Option<Vec<Vec<String>>>,
     /// The addresses of the points that wait: patterns, in order.
     #[serde(default)]
     pub addresses: Option<Vec<String>>,

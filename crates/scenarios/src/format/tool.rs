@@ -36,7 +36,7 @@ pub struct Tool {
     #[serde(default)]
     pub first: Vec<Located<Shorthand<Does>>>,
     /// Whether the model is told of it: offered (default), hidden (callable, not told of), declared
-    /// (told of, no body: the caller gives the result), per_run (given with the options of the run).
+    /// (told of, no body: the caller gives the result); or per run (given with the options of the run).
     #[serde(default)]
     pub visible: Visibility,
     /// Whether running a call twice does no harm.
@@ -149,10 +149,10 @@ pub struct Does {
     pub argument: Option<String>,
     /// Returns these typed parts.
     #[serde(default)]
-    pub parts: Option<Vec<Part>>,
-    /// Returns a stream of these pieces.
+    pub parts: Option<Vec<Shorthand<Part>>>,
+    /// Returns a stream of these pieces; with `fails` or `asks`, that is how the stream ends.
     #[serde(default)]
-    pub pieces: Option<Vec<Part>>,
+    pub pieces: Option<Vec<Shorthand<Part>>>,
     /// Fails.
     #[serde(default)]
     pub fails: Option<Failure>,
@@ -195,8 +195,15 @@ impl Does {
             ("asks", self.asks.is_some()),
             ("echoes", self.echoes),
         ];
-        let named = ends.into_iter().filter(|(_, named)| *named);
-        named.map(|(name, _)| name).collect()
+        let mut named: Vec<&str> = ends
+            .into_iter()
+            .filter(|(_, named)| *named)
+            .map(|(name, _)| name)
+            .collect();
+        if named == ["pieces", "fails"] || named == ["pieces", "asks"] {
+            named.truncate(1);
+        }
+        named
     }
 }
 
@@ -285,6 +292,18 @@ pub enum Part {
     Audio(String),
     /// A file by its address.
     File(String),
+}
+
+impl Short for Part {
+    const EXPECTED: &'static str = "a text, or one of `text`, `image`, `audio`, `file`";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self::Text(text.to_owned()))
+    }
+
+    fn short_schema() -> Value {
+        serde_json::json!({"type": "string"})
+    }
 }
 
 /// How a body fails, and with which text.

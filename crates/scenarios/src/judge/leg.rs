@@ -147,13 +147,44 @@ fn ending(leg: &Leg, line: u64, expect: &ExpectLeg, faults: &mut Vec<Fault>) {
             .iter()
             .filter(|event| event[0] == "approval_refused");
         let own: Vec<String> = refused.map(|event| event[1..].join(" ")).collect();
-        let fit = own.len() == expected.len()
-            && own
+        let mut left = own.clone();
+        // Those without alternatives choose first.
+        let mut wanted: Vec<&String> = expected.iter().collect();
+        wanted.sort_by_key(|wanted| wanted.split('|').count());
+        for wanted in wanted {
+            let found = left
                 .iter()
-                .zip(expected)
-                .all(|(own, wanted)| wanted.split('|').any(|one| own == one.trim()));
+                .position(|own| wanted.split('|').any(|one| own == one.trim()));
+            if let Some(place) = found {
+                left.remove(place);
+            }
+        }
+        let fit = own.len() == expected.len() && left.is_empty();
         if !fit {
             fault(differ("the refused answers", &own, expected));
+        }
+    }
+    for (id, expected) in expect.information.iter() {
+        let own = pending.iter().find(|call| call.call.id() == id);
+        let own = own.and_then(|call| match &call.waits_for {
+            WaitsFor::Data { information, .. } => Some(information),
+            _ => None,
+        });
+        if own != Some(expected) {
+            fault(format!(
+                "'{id}' says {own:?} to the outside, expected {expected}"
+            ));
+        }
+    }
+    if let Some(expected) = &expect.parts {
+        let messages = leg.messages();
+        let assistant = messages
+            .iter()
+            .filter(|message| message.role() == MessageRole::Assistant);
+        let own: Vec<String> = assistant.map(kinds).collect();
+        let expected: Vec<String> = expected.iter().map(|kinds| kinds.join(" ")).collect();
+        if own != expected {
+            fault(differ("the parts of the messages", &own, &expected));
         }
     }
     if let Some(expected) = &expect.abandoned
@@ -161,6 +192,21 @@ fn ending(leg: &Leg, line: u64, expect: &ExpectLeg, faults: &mut Vec<Fault>) {
     {
         fault(differ("the abandoned calls", &leg.abandoned(), expected));
     }
+}
+
+/// The kinds of a message's parts, in order.
+fn kinds(message: &ChatMessage) -> String {
+    let kinds = message.contents().iter().map(|part| match part {
+        Content::Text(_) => "text",
+        Content::Reasoning(_) => "reasoning",
+        Content::ToolCall(_) => "call",
+        Content::Refusal(_) => "refusal",
+        Content::Image(_) => "image",
+        Content::Audio(_) => "audio",
+        Content::File(_) => "file",
+        _ => "other",
+    });
+    kinds.collect::<Vec<_>>().join(" ")
 }
 
 /// Its tokens.

@@ -80,6 +80,17 @@ pub(crate) fn case(player: &Player<'_>, expect: &Expect, elapsed: Duration) -> V
             faults.push(Fault::new(expected.line, text));
         }
     }
+    if let Some(expected) = &expect.trace_counts {
+        let traced = player.outside.traced();
+        for (wanted, count) in expected.value.iter() {
+            let is = traced.iter().filter(|line| *line == wanted).count();
+            if is != *count {
+                let text =
+                    format!("the trace holds `{wanted}` {is} times, expected {count}: {traced:?}");
+                faults.push(Fault::new(expected.line, text));
+            }
+        }
+    }
     if let Some(most) = &expect.elapsed_ms_at_most
         && elapsed > Duration::from_millis(most.value)
     {
@@ -302,10 +313,8 @@ fn compare_lines(
         Some(first) if first == "..." => (true, &expected[1..]),
         _ => (false, expected),
     };
-    let shown = match tail {
-        true => &lines[lines.len().saturating_sub(wanted.len())..],
-        false => lines,
-    };
+    let skipped = lines.len().saturating_sub(wanted.len());
+    let shown = if tail { &lines[skipped..] } else { lines };
     let fit = shown.len() == wanted.len()
         && shown.iter().zip(wanted).all(|(line, wanted)| {
             LinePattern::parse(wanted).is_ok_and(|pattern| pattern.fits(line))
@@ -318,12 +327,14 @@ fn compare_lines(
 
 /// Two lists, one under the other.
 fn differ(what: &str, is: &[String], expected: &[String]) -> String {
-    let list = |items: &[String]| match items.is_empty() {
-        true => "\n      (nothing)".to_owned(),
-        false => items.iter().map(|item| format!("\n      {item}")).collect(),
+    let list = |items: &[String]| {
+        if items.is_empty() {
+            return "(nothing)".to_owned();
+        }
+        items.join("\n      ")
     };
     format!(
-        "{what} differ\n    expected:{}\n    actual:{}",
+        "{what}:\n    expected:\n      {}\n    actual:\n      {}",
         list(expected),
         list(is)
     )

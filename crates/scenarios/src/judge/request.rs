@@ -59,17 +59,20 @@ pub(super) fn request(
             "request {number} allows {is:?} output tokens, expected {tokens}"
         ));
     }
-    if let Some(other) = wanted.begins_with_request.or(wanted.same_as_request) {
-        match find(other) {
-            None => fault(format!("there is no request {other} to compare with")),
-            Some(first) => {
-                let (first, own) = (bytes(&first.messages), bytes(&request.messages));
-                let whole = wanted.same_as_request.is_some();
-                if !own.starts_with(&first) || (whole && own.len() != first.len()) {
-                    let what = format!("request {number} and request {other}, byte for byte,");
-                    fault(differ(&what, &own, &first));
-                }
-            }
+    let compared = [
+        (wanted.begins_with_request, false),
+        (wanted.same_as_request, true),
+    ];
+    for (other, whole) in compared {
+        let Some(other) = other else { continue };
+        let Some(first) = find(other) else {
+            fault(format!("there is no request {other} to compare with"));
+            continue;
+        };
+        let (first, own) = (bytes(&first.messages), bytes(&request.messages));
+        if !own.starts_with(&first) || (whole && own.len() != first.len()) {
+            let what = format!("request {number} beside request {other}, byte for byte");
+            fault(differ(&what, &own, &first));
         }
     }
     if let Some(ids) = &wanted.message_ids {

@@ -1,3 +1,5 @@
+//! Files that are read, and files that are refused with their line.
+
 use super::Scenario;
 
 fn error(text: &str) -> (u64, String) {

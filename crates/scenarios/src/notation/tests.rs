@@ -1,3 +1,5 @@
+//! Patterns, lines, events and ends, and what is none.
+
 use super::{
     EventPattern, EventRule, Line, LinePattern, Pattern, is_stop, outcome_words, stop_words,
 };

@@ -10,7 +10,7 @@ use raf_tools::{ToolArguments, ToolError, ToolLimits, ToolOutput};
 use serde_json::{Map, Value, json};
 use tokio::sync::Barrier;
 
-use crate::format::{Amount, Does, Failure, Gate, Ordered, Param, Part, Tool};
+use crate::format::{Amount, Does, Failure, Gate, Ordered, Param, Part, Shorthand, Tool};
 
 /// What lies outside the bodies: latches, meeting points, counters, the trace.
 #[derive(Clone, Debug, Default)]
@@ -165,10 +165,10 @@ fn end(does: &Does, arguments: &ToolArguments) -> Behaviour {
         return Behaviour::json(arguments.get(name).cloned().unwrap_or_default());
     }
     if let Some(parts) = &does.parts {
-        return Behaviour::parts(parts.iter().map(content));
+        return Behaviour::parts(parts.iter().map(|part| content(part)));
     }
     if let Some(pieces) = &does.pieces {
-        return Behaviour::pieces(pieces.iter().map(content));
+        return streaming(pieces, does);
     }
     if let Some(failure) = &does.fails {
         let failure = failure.clone();
@@ -189,6 +189,32 @@ fn end(does: &Does, arguments: &ToolArguments) -> Behaviour {
         } => Behaviour::fails(ToolError::cancelled),
         _ => Behaviour::void(),
     }
+}
+
+/// Streams its pieces, and then ends well or as is said; when it is entered again with data, the
+/// stream ends well behind the data.
+fn streaming(pieces: &[Shorthand<Part>], does: &Does) -> Behaviour {
+    let pieces: Vec<Content> = pieces.iter().map(|part| content(part)).collect();
+    let (fails, asks) = (does.fails.clone(), does.asks.clone());
+    Behaviour::custom(move |context, _| {
+        let mut stream: Vec<Result<Content, ToolError>> = pieces.iter().cloned().map(Ok).collect();
+        let end = match (&fails, &asks, context.resumption()) {
+            (Some(failure), ..) => Some(Err(tool_error(failure))),
+            (None, Some(_), Some(resumed)) => {
+                let said = resumed.data.as_str().map(str::to_owned);
+                let said = said.unwrap_or_else(|| resumed.data.to_string());
+                Some(Ok(Content::text(said)))
+            }
+            (None, Some(asks), None) => {
+                let (information, state) = (asks.information.clone(), asks.state.clone());
+                Some(Err(ToolError::interrupt(information, state)))
+            }
+            (None, None, _) => None,
+        };
+        stream.extend(end);
+        let output = ToolOutput::stream(futures::stream::iter(stream));
+        std::future::ready(Ok(output))
+    })
 }
 
 /// Asks, and when it is entered again returns the data; without data it asks once more.

@@ -189,10 +189,10 @@ impl IToolMiddleware for TracingMiddleware {
         next: Next<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let name = &self.middleware.name;
-        let call = match self.middleware.traces_call {
-            true => format!(" {}", invocation.context.call_id()),
-            false => String::new(),
-        };
+        let mut call = String::new();
+        if self.middleware.traces_call {
+            call = format!(" {}", invocation.context.call_id());
+        }
         self.outside.trace(format!("{name}>{call}"));
         let result = if let Some(failure) = &self.middleware.fails {
             Err(tool_error(failure))

@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use raf_core::{
     AgentResponseUpdate as Update, ChatMessage, Error, Finish, FinishReason, ResponseFold,
-    ToolCall, ToolCallHead, ToolResult, WaitsFor,
+    ToolCall, ToolCallHead, WaitsFor,
 };
 use raf_tools::{
     BatchEvent, ExecuteOptions, Execution, ExecutionUpdate, RegisteredTool, ToolExecutor,
@@ -163,32 +163,25 @@ fn finish(
     };
     player.paused_run.clone_from(&execution.paused);
     for pending in &execution.pending {
+        let known = player.ledger.request_of(pending.call.id());
+        let is_new = |id: &String| known.as_ref() != Some(id);
         match &pending.waits_for {
-            WaitsFor::Approval(request) => {
-                if player.ledger.request_of(&request.call_id).as_deref()
-                    != Some(&request.request_id)
-                {
-                    let request = request.clone();
-                    items.push(Ok(Update::ToolApprovalRequest { request }));
-                }
+            WaitsFor::Approval(request) if is_new(&request.request_id) => {
+                let request = request.clone();
+                items.push(Ok(Update::ToolApprovalRequest { request }));
             }
             WaitsFor::Data {
                 request_id,
                 address,
                 information,
-            } => {
-                let known = player.ledger.request_of(pending.call.id());
-                if known.as_deref() != Some(request_id) {
-                    items.push(Ok(Update::ToolInterrupted {
-                        occurrence: pending.occurrence,
-                        interrupt: Box::new(raf_core::InterruptNotice {
-                            request_id: request_id.clone(),
-                            address: address.clone(),
-                            information: information.clone(),
-                        }),
-                    }));
-                }
-            }
+            } if is_new(request_id) => items.push(Ok(Update::ToolInterrupted {
+                occurrence: pending.occurrence,
+                interrupt: Box::new(raf_core::InterruptNotice {
+                    request_id: request_id.clone(),
+                    address: address.clone(),
+                    information: information.clone(),
+                }),
+            })),
             _ => {}
         }
     }
@@ -207,9 +200,10 @@ fn finish(
                     WaitsFor::Approval(_) | WaitsFor::Data { .. }
                 )
             });
-            match decides {
-                true => FinishReason::AwaitingApproval,
-                false => FinishReason::AwaitingToolResults,
+            if decides {
+                FinishReason::AwaitingApproval
+            } else {
+                FinishReason::AwaitingToolResults
             }
         }
     };
@@ -226,13 +220,9 @@ fn finish(
             .results
             .iter()
             .cloned()
-            .map(result_message)
+            .map(ChatMessage::tool)
             .collect(),
     );
     leg.seen.items = items;
     leg.response = Some(fold.finish());
-}
-
-fn result_message(result: ToolResult) -> ChatMessage {
-    ChatMessage::tool(result)
 }

@@ -14,6 +14,7 @@ use raf_testing::invariants::{
 
 use super::ledger::Ledger;
 use super::leg::Leg;
+use super::watch::SeenRequest;
 
 /// Everything that is wrong with a leg.
 pub(crate) fn check_leg(leg: &Leg, ledger: &Ledger, conversation: &[ChatMessage]) -> Vec<String> {
@@ -218,7 +219,7 @@ fn sum(spent: &[Usage]) -> Usage {
 
 /// B6: the leg's tokens are those of its requests, the run's those of all its legs.
 fn usage(leg: &Leg, ledger: &Ledger, faults: &mut Vec<String>) {
-    let own: Vec<Usage> = leg.seen.requests.iter().map(|seen| seen.usage()).collect();
+    let own: Vec<Usage> = leg.seen.requests.iter().map(SeenRequest::usage).collect();
     if leg.usage() != sum(&own) {
         faults.push(format!(
             "B6: the leg's usage is {:?}, that of its replies {:?}",

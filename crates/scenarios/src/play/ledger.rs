@@ -8,6 +8,7 @@ use raf_core::{
 use raf_testing::{RecordedCall, ToolLog};
 
 use super::leg::{Labels, Leg, words};
+use super::watch::SeenRequest;
 
 /// What was seen over all legs of a case.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +53,7 @@ impl Ledger {
             }
         }
         if let Some(run) = leg.run_id() {
-            let spent = leg.seen.requests.iter().map(|seen| seen.usage());
+            let spent = leg.seen.requests.iter().map(SeenRequest::usage);
             self.runs.entry(run).or_default().extend(spent);
         }
         leg.events = leg

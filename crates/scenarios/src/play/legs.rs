@@ -10,6 +10,8 @@ use raf_core::{
 use raf_testing::{Latch, RecordedCall};
 use raf_tools::ToolOptionsExt;
 use serde_json::json;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::Duration;
 
 use super::config::run_options;
 use super::invariants::check_leg;
@@ -52,7 +54,8 @@ pub(crate) async fn play(
     let cancellation = Cancellation::new();
     let options = options.with_cancellation(cancellation.clone());
     let dropped = Latch::new();
-    let unfired = hook(player, &plan.triggers, &cancellation, &dropped);
+    let (delayed, due) = unbounded_channel();
+    let unfired = hook(player, &plan.triggers, &cancellation, &dropped, delayed);
     let entered = entry_counts(player);
     let before = known(&input);
     let said = described(&options);
@@ -68,6 +71,7 @@ pub(crate) async fn play(
         biased;
         response = driven => Some(response),
         () = dropped.wait() => None,
+        () = cancel_when_due(due, &cancellation) => None,
     };
     if response.is_none() {
         after_drop(player, &mut faults).await;
@@ -89,12 +93,11 @@ pub(crate) async fn play(
         results: None,
     };
     faults.extend(player.ledger.take(&mut leg, &answers));
-    let conversation = match is_own {
-        true => {
-            player.conversation.extend(leg.messages());
-            player.conversation.clone()
-        }
-        false => [leg.input.clone(), leg.messages()].concat(),
+    let conversation = if is_own {
+        player.conversation.extend(leg.messages());
+        player.conversation.clone()
+    } else {
+        [leg.input.clone(), leg.messages()].concat()
     };
     faults.extend(check_leg(&leg, &player.ledger, &conversation));
     if is_own && leg.response.is_some() {
@@ -306,6 +309,7 @@ fn hook(
     triggers: &[Trigger],
     cancellation: &Cancellation,
     dropped: &Latch,
+    delayed: UnboundedSender<Duration>,
 ) -> Unfired {
     let unfired: Unfired = Arc::new(Mutex::new(triggers.to_vec()));
     let waiting = Arc::clone(&unfired);
@@ -323,11 +327,7 @@ fn hook(
             match (trigger.kind, trigger.after_ms) {
                 (TriggerKind::Cancel, None) => cancellation.cancel(),
                 (TriggerKind::Cancel, Some(time)) => {
-                    let cancellation = cancellation.clone();
-                    tokio::spawn(async move {
-                        tokio::time::sleep(std::time::Duration::from_millis(time)).await;
-                        cancellation.cancel();
-                    });
+                    let _ = delayed.send(Duration::from_millis(time));
                 }
                 (TriggerKind::Drop, _) => {
                     watch.hold();
@@ -338,6 +338,15 @@ fn hook(
         }
     });
     unfired
+}
+
+/// Cancels a while after an event; never ends.
+async fn cancel_when_due(mut due: UnboundedReceiver<Duration>, cancellation: &Cancellation) {
+    while let Some(time) = due.recv().await {
+        tokio::time::sleep(time).await;
+        cancellation.cancel();
+    }
+    std::future::pending::<()>().await;
 }
 
 async fn drive(

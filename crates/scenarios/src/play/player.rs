@@ -300,10 +300,10 @@ fn wrapped(given: &Arc<dyn ITool>) -> ScriptedTool {
             let inner = Arc::clone(&inner);
             async move { inner.call(context, arguments).await }
         }));
-    match given.requires_approval() {
-        true => scripted.gated(),
-        false => scripted,
+    if given.requires_approval() {
+        return scripted.gated();
     }
+    scripted
 }
 
 /// A message as a caller writes it.

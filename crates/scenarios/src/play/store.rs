@@ -33,7 +33,7 @@ impl FaultyStore {
         self.fail_saves.store(count, Ordering::SeqCst);
     }
 
-    fn fails(&self, left: &AtomicUsize) -> Result<()> {
+    fn fails(left: &AtomicUsize) -> Result<()> {
         let less = |left: usize| left.checked_sub(1);
         let taken = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
         if taken.is_err() {
@@ -46,7 +46,7 @@ impl FaultyStore {
 #[async_trait]
 impl IRunStore for FaultyStore {
     async fn create(&self, record: &RunRecord, claim: Option<&RunClaim>) -> Result<WriteOutcome> {
-        self.fails(&self.fail_creates)?;
+        Self::fails(&self.fail_creates)?;
         self.inner.create(record, claim).await
     }
 
@@ -63,7 +63,7 @@ impl IRunStore for FaultyStore {
     }
 
     async fn save(&self, record: &RunRecord) -> Result<WriteOutcome> {
-        self.fails(&self.fail_saves)?;
+        Self::fails(&self.fail_saves)?;
         self.inner.save(record).await
     }
 

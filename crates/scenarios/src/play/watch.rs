@@ -168,9 +168,8 @@ impl Watch {
 
 impl State {
     fn alive(&self) -> Vec<(String, usize)> {
-        let bodies = self.logs.iter().filter_map(|(tool, log)| {
-            (log.running() > 0).then(|| (format!("bodies of '{tool}'"), log.running()))
-        });
+        let running = self.logs.iter().filter(|(_, log)| log.running() > 0);
+        let bodies = running.map(|(tool, log)| (format!("bodies of '{tool}'"), log.running()));
         let live = self.probe.as_ref().map_or(0, Probe::live);
         let streams = (live > 0).then(|| ("streams of the model".to_owned(), live));
         bodies.chain(streams).collect()
