@@ -8,8 +8,10 @@ mod play;
 mod report;
 mod runner;
 mod schema;
+mod way;
 
 pub use load::{LoadError, Scenario};
 pub use report::{CaseReport, Fault, WayReport};
-pub use runner::{Form, Reload, Runner, StackParts, Way, Wire};
+pub use runner::{Runner, StackParts};
 pub use schema::json_schema;
+pub use way::{Form, Reload, Way, Wire};

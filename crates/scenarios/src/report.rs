@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::runner::Way;
+use crate::way::Way;
 
 /// Something that differs, and the line of the file that says what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]

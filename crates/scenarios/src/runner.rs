@@ -8,72 +8,11 @@ use raf_core::IChatClient;
 use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions};
 use raf_tools::{ITool, ToolRegistry};
 
-use crate::format::{Amount, Break, Does, Mode, ReplyPart, Tool};
-use crate::load::{Action, Scenario};
+use crate::format::Mode;
+use crate::load::Scenario;
 use crate::play::Player;
 use crate::report::{CaseReport, Fault, WayReport};
-
-/// In which form a leg is driven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// The stream, item by item, then folded.
-    Stream,
-    /// `get_response`.
-    Fold,
-}
-
-/// What becomes of the state at each pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reload {
-    /// It stays in memory, with its client.
-    Nothing,
-    /// The conversation goes to JSON and back, to a fresh client with the same store.
-    SameStore,
-    /// Conversation and paused run go to JSON and back, to a fresh client with an empty store.
-    NewProcess,
-    /// As in a new process, and the store is there too: its record wins.
-    StoreAndValue,
-}
-
-/// How the model is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
-    /// The scripted client, on a paused clock.
-    Scripted,
-    /// The scripted endpoint on loopback, in real time.
-    Http,
-}
-
-/// One way of playing a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// The form.
-    pub form: Form,
-    /// What becomes of the state.
-    pub reload: Reload,
-    /// The wire.
-    pub wire: Wire,
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let form = match self.form {
-            Form::Stream => "stream",
-            Form::Fold => "fold",
-        };
-        let reload = match self.reload {
-            Reload::Nothing => "",
-            Reload::SameStore => ", reloaded with its store",
-            Reload::NewProcess => ", reloaded in a new process",
-            Reload::StoreAndValue => ", reloaded with store and value",
-        };
-        let wire = match self.wire {
-            Wire::Scripted => "",
-            Wire::Http => " over HTTP",
-        };
-        write!(f, "{form}{wire}{reload}")
-    }
-}
+use crate::way::{Form, Reload, Way, Wire, not_over_http};
 
 /// What a stack is built of.
 #[derive(Clone, Debug)]
@@ -355,67 +294,4 @@ fn compare(first: &[String], second: &[String], other: Way, faults: &mut Vec<Fau
             at(second)
         ),
     ));
-}
-
-/// Why a case cannot be played over HTTP, if so: because it says so, because it needs the paused
-/// clock, or because the wire has no word for it.
-fn not_over_http(scenario: &Scenario) -> Option<String> {
-    if let Some(reason) = &scenario.not_over_http {
-        return Some(reason.clone());
-    }
-    if scenario.mode == Mode::Executor {
-        return Some("the executor alone asks no model".to_owned());
-    }
-    let config = &scenario.config;
-    let mut paused = config.deadline_ms.is_some()
-        || config.max_wall_time_ms.is_some()
-        || config.grace_ms.is_some()
-        || scenario.expect.elapsed_ms_at_most.is_some()
-        || scenario.options.deadline_ms.is_some();
-    paused |= scenario
-        .tools
-        .iter()
-        .any(|(_, tool)| needs_paused_clock(tool));
-    for action in &scenario.actions {
-        match action {
-            Action::Advance(_) => paused = true,
-            Action::Leg(leg) => {
-                paused |= leg
-                    .triggers
-                    .iter()
-                    .any(|trigger| trigger.after_ms.is_some());
-                for (_, reply) in &leg.replies {
-                    if reply.parts.iter().any(has_no_word_on_the_wire)
-                        || reply.message_id.is_some()
-                        || !reply.counters.is_empty()
-                        || matches!(reply.breaks, Some(Break::Cut))
-                    {
-                        return Some("a reply holds what the wire has no word for".to_owned());
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    paused.then(|| "it needs the paused clock".to_owned())
-}
-
-fn needs_paused_clock(tool: &Tool) -> bool {
-    let sleeps = |does: &Does| match &does.sleeps_ms {
-        None | Some(Amount::Fixed(0)) => false,
-        Some(_) => true,
-    };
-    tool.deadline_ms.is_some()
-        || tool
-            .first
-            .iter()
-            .chain(&tool.does)
-            .any(|does| sleeps(&does.value))
-}
-
-fn has_no_word_on_the_wire(part: &ReplyPart) -> bool {
-    matches!(
-        part,
-        ReplyPart::AttemptReset(_) | ReplyPart::IncompleteCall(_) | ReplyPart::OpenCall(_)
-    )
 }

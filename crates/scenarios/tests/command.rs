@@ -21,14 +21,14 @@ fn said(output: &Output) -> String {
 /// A file of this text in a folder of the test's own.
 fn file(folder: &str, name: &str, text: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
     let path = folder.join(name);
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("a file can be written");
     path
 }
 
 fn play(path: &Path) -> (Option<i32>, String) {
-    let output = run(&["--no-http", path.to_str().unwrap()]);
+    let output = run(&["--no-http", path.to_str().expect("the path is text")]);
     (output.status.code(), said(&output))
 }
 
@@ -230,7 +230,7 @@ fn a_case_is_played_over_http_too() {
     let text = "id: x\ntitle: x\nscript:\n- user: Hi\n- model: {text: Hello, usage: [3, 1]}\n\
                 expect: {stop: [completed], usage: [3, 1]}\n";
     let path = file("http", "http.yaml", text);
-    let output = run(&[path.to_str().unwrap()]);
+    let output = run(&[path.to_str().expect("the path is text")]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(said(&output).contains("12 ways"), "{}", said(&output));
     let wrong = text.replace(

@@ -30,10 +30,16 @@ const REQWEST: &[Exception] = &[
 ];
 
 /// Public traits that are no seam (`I…`), sugar (`…Ext`) or conversion (`Into…`).
-const OTHER_TRAITS: &[Exception] = &[(
-    "ToolParams",
-    "the bound of a typed tool's parameters, under the name that users know",
-)];
+const OTHER_TRAITS: &[Exception] = &[
+    (
+        "ToolParams",
+        "the bound of a typed tool's parameters, under the name that users know",
+    ),
+    (
+        "Short",
+        "the short forms of values in scenario files: only types of the format have them",
+    ),
+];
 
 /// Functions over data: they neither wait nor look at a clock nor draw a number.
 const PURE: &[&str] = &[

@@ -1,5 +1,6 @@
 //! The format of a scenario file, as types that read it and give its JSON Schema.
 
+mod config;
 mod expectation;
 mod located;
 mod reply;
@@ -10,13 +11,14 @@ mod tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub use self::config::{
+    Config, Errors, ExecutionMode, Limit, Middleware, NewMessage, PolicyRule, PolicyWord,
+    UnknownTools,
+};
 pub use self::expectation::{Entries, Expect, ExpectLeg, Never, Request, ResultDetail};
 pub use self::located::{Located, Ordered, Short, Shorthand};
 pub use self::reply::{Break, BreakKind, Call, Reply, ReplyPart, Stop, When};
-pub use self::request::{
-    Choice, Config, Errors, ExecutionMode, Limit, Message, Messages, Middleware, NewMessage,
-    PolicyRule, PolicyWord, Role, RunOptions, UnknownTools,
-};
+pub use self::request::{Choice, Message, Messages, Role, RunOptions};
 pub use self::step::{Always, Answer, At, OpenLatch, Step, Steps, StoreFault};
 pub use self::tool::{Amount, Asks, Does, Failure, Gate, Param, Part, Tool, Visibility};
 

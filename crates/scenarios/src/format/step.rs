@@ -6,10 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::config::Config;
 use super::expectation::ExpectLeg;
 use super::located::{Located, Ordered, Short, Shorthand, short_or_long};
 use super::reply::Reply;
-use super::request::{Config, Message, Messages, RunOptions};
+use super::request::{Message, Messages, RunOptions};
 use super::tool::Tool;
 
 /// One step. A step that holds `user`, `decide`, `results`, `proceed` or `batch` is a leg; the

@@ -170,7 +170,8 @@ fn within_leg(
     if let Some(reply) = &step.model
         && reply.when.is_some()
     {
-        actions.push(Action::Rule(reply.clone()));
+        // It holds for the whole case, and parts no leg from what belongs to it.
+        actions.insert(0, Action::Rule(reply.clone()));
         return Ok(());
     }
     let belongs = matches!(word, "model" | "cancel" | "drop" | "open");

@@ -9,14 +9,15 @@ use raf_tools::{
     BatchEvent, ExecuteOptions, Execution, ExecutionUpdate, RegisteredTool, ToolExecutor,
 };
 
+use super::answers::answers;
 use super::config::execution_options;
 use super::leg::Leg;
-use super::legs::{answers, entries_since, entry_counts};
+use super::legs::{entries_since, entry_counts};
 use super::player::{CannotGoOn, Player};
 use super::watch::{Item, Seen};
 use crate::format::Visibility;
 use crate::load::LegPlan;
-use crate::runner::Form;
+use crate::way::Form;
 
 /// Plays a batch, or resumes the one that waits.
 pub(crate) async fn play(player: &mut Player<'_>, plan: &LegPlan) -> Result<(), CannotGoOn> {

@@ -5,23 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use raf_core::{
     AgentResponse, Cancellation, ChatClientExt, ChatClientRunOptions, ChatMessage, IChatClient,
-    ResponseFold, Result, ToolApprovalResponse, ToolCall, ToolOutcome, ToolResult, normalise,
+    ResponseFold, Result, ToolApprovalResponse, ToolCall, ToolOutcome, normalise,
 };
 use raf_testing::{Latch, RecordedCall};
 use raf_tools::ToolOptionsExt;
-use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Duration;
 
+use super::answers::answers;
 use super::config::run_options;
 use super::invariants::check_leg;
 use super::leg::{Labels, Leg, words};
 use super::model::scripted;
 use super::player::{CannotGoOn, Player, built};
-use crate::format::{Always, Answer, Messages, Ordered, Visibility};
+use crate::format::{Messages, Visibility};
 use crate::load::{LegPlan, Trigger, TriggerKind};
 use crate::notation::show;
-use crate::runner::{Form, Reload};
+use crate::way::{Form, Reload};
 
 /// Plays a leg.
 pub(crate) async fn play(
@@ -164,69 +164,6 @@ fn replies_are_used(
     let text = format!("the model was not asked for this reply: {left} of the leg's are left");
     player.fault(line, text);
     Err(CannotGoOn)
-}
-
-type Answers = (Vec<ToolApprovalResponse>, Vec<ChatMessage>);
-
-/// The answers of a leg, and the results that the caller gives.
-pub(crate) fn answers(
-    player: &mut Player<'_>,
-    plan: &LegPlan,
-) -> std::result::Result<Answers, CannotGoOn> {
-    let mut answers = Vec::new();
-    let mut results = Vec::new();
-    for (label, answer) in plan.step.decide.iter().flat_map(Ordered::iter) {
-        if let Answer::Result(text) = answer {
-            results.push(ChatMessage::tool(ToolResult::ok(label, text)));
-            continue;
-        }
-        let literal = label.strip_prefix("id:").map(str::to_owned);
-        let Some(id) = literal.or_else(|| player.ledger.request_of(label)) else {
-            let text = format!(
-                "nothing was asked about '{label}' so far; an id that was never given is written \
-                 `id:…`"
-            );
-            player.fault(plan.line, text);
-            return Err(CannotGoOn);
-        };
-        match answer {
-            Answer::Null => answers.push(of_json(&id, &json!(null))),
-            Answer::Approve => answers.push(ToolApprovalResponse::approve(id)),
-            Answer::Deny(reason) => answers.push(ToolApprovalResponse::deny(id, reason)),
-            Answer::Edit(arguments) => {
-                answers.push(ToolApprovalResponse::approve_edited(id, arguments.clone()));
-            }
-            Answer::ApproveSeen(arguments) => {
-                let yes = ToolApprovalResponse::approve(id);
-                answers.push(yes.with_arguments(arguments.clone()));
-            }
-            Answer::Resume(data) => answers.push(ToolApprovalResponse::resume(id, data.clone())),
-            Answer::Malformed(value) => answers.push(of_json(&id, value)),
-            Answer::Times(times) => {
-                let yes = ToolApprovalResponse::approve(id);
-                answers.extend(std::iter::repeat_n(yes, *times));
-            }
-            Answer::Always(scope) => {
-                let scope = match scope {
-                    Always::Tool => raf_core::ApprovalScope::ToolInSession,
-                    Always::Arguments => raf_core::ApprovalScope::ArgumentsInSession,
-                };
-                answers.push(ToolApprovalResponse::approve(id).with_remember(scope));
-                player.ledger.gated_logs.clear();
-            }
-            Answer::Result(_) => {}
-        }
-    }
-    for (id, text) in plan.step.results.iter().flat_map(Ordered::iter) {
-        results.push(ChatMessage::tool(ToolResult::ok(id, text)));
-    }
-    Ok((answers, results))
-}
-
-/// The JSON form of an answer with any decision.
-fn of_json(id: &str, decision: &serde_json::Value) -> ToolApprovalResponse {
-    serde_json::from_value(json!({"request_id": id, "decision": decision}))
-        .expect("any decision can be read")
 }
 
 /// The messages of a leg.

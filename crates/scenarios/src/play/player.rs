@@ -22,7 +22,8 @@ use crate::format::{Config, Message, Mode, Role, Tool, Visibility};
 use crate::judge;
 use crate::load::{Action, Scenario};
 use crate::report::Fault;
-use crate::runner::{Reload, Runner, StackParts, Way, Wire};
+use crate::runner::{Runner, StackParts};
+use crate::way::{Reload, Way, Wire};
 
 /// Why a case cannot go on: a fault that was already written down.
 #[derive(Debug)]
