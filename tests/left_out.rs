@@ -25,7 +25,6 @@ const fn out(id: &'static str, what: &'static str, reason: &'static str, issue: 
 
 const PAUSING: &str = "nothing pauses yet";
 const STORES: &str = "there is no store yet";
-const NESTING: &str = "no tool runs an agent yet";
 const PROVIDER: &str = "belongs to the provider that has it";
 
 /// Everything that is left out.
@@ -65,12 +64,6 @@ pub const LEFT_OUT: &[LeftOut] = &[
         "the session is reloaded from a store (JSON and back is tested)",
         STORES,
         8,
-    ),
-    out(
-        "c18",
-        "the child's entry: in 437, out 63 with it",
-        NESTING,
-        5,
     ),
     out(
         "c18",

@@ -83,11 +83,11 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "crates/framework/src/sealed/tests.rs",
         "a file has no keys",
     ),
-    later(
+    rust(
         "c09",
         "context object and memory provider",
-        "issue 5",
-        "they come with the agent",
+        "c09_variant_with_a_context_provider",
+        "a file has no agent runtime",
     ),
     rust(
         "c10",
@@ -101,7 +101,12 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "c17_the_request_is_the_same",
         "they are drawn",
     ),
-    later("c18", "the nested agent's entry", "issue 5", NESTED),
+    rust(
+        "c18",
+        "the nested agent's entry",
+        "c18_usage_of_a_nested_run",
+        NESTED,
+    ),
     later(
         "c18",
         "the step that breaks and is retried",
@@ -135,7 +140,12 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "fi19_a_gate_survives",
         "wrappers are types",
     ),
-    later("fx11", "nested loops share the budget", "issue 5", NESTED),
+    rust(
+        "fx11",
+        "nested loops share the budget",
+        "fx11_nested_loops",
+        NESTED,
+    ),
     rust("fx12", "", "fx12_", "random scripts are drawn, not written"),
     rust("te03", "the kinds as types", "te02_te03_each_kind", KINDS),
     rust("te04", "", "te04_enhanced_wins", KINDS),
