@@ -1,4 +1,5 @@
-//! Schemas in the forms that servers take. Bounded: references are followed a few levels deep only.
+//! Schemas in the forms that servers take. Bounded: references are followed a few levels deep only, and
+//! no further than so many nodes.
 
 mod gemini;
 
@@ -10,6 +11,10 @@ use gemini::gemini;
 
 /// How deep schemas are followed and references resolved.
 const DEPTH: usize = 12;
+
+/// How many schemas are looked at when variants are merged: those that refer to themselves in many
+/// places are without end.
+const MAX_MERGED: usize = 20_000;
 
 const UNIONS: &[&str] = &["anyOf", "oneOf", "allOf", "enum", "not"];
 
@@ -29,7 +34,7 @@ pub(crate) fn for_tool(text: &str, strict: bool, rules: &Rules) -> Parameters {
     let schema = Json::parse(text).unwrap_or(Json::Null);
     if rules.schema == SchemaForm::GeminiSubset {
         let object = as_object(&schema);
-        let subset = gemini(&object, &object, DEPTH);
+        let subset = gemini(&object, DEPTH);
         let has_properties = subset.filled("properties").is_some();
         return Parameters {
             text: has_properties.then(|| subset.to_text()),
@@ -67,7 +72,7 @@ pub(crate) fn for_answer(format: &JsonSchemaFormat, rules: &Rules) -> String {
         return text.to_owned();
     };
     if rules.schema == SchemaForm::GeminiSubset {
-        return gemini(&schema, &schema, DEPTH).to_text();
+        return gemini(&schema, DEPTH).to_text();
     }
     if format.strict == Some(true)
         && let Some(form) = strict_form(&schema, DEPTH)
@@ -108,10 +113,13 @@ fn as_object(schema: &Json) -> Json {
     if is_fit(schema) {
         return schema.clone();
     }
-    let root = schema;
-    let mut properties: Vec<(String, Json)> = Vec::new();
-    let mut required: Vec<String> = Vec::new();
-    merge(schema, root, &mut properties, &mut required, DEPTH);
+    let mut merged = Merged {
+        root: schema,
+        properties: Vec::new(),
+        left: MAX_MERGED,
+    };
+    let required = merged.add(schema, DEPTH);
+    let properties = merged.properties;
     let mut object = vec![
         ("type".to_owned(), Json::from("object")),
         ("properties".to_owned(), Json::Object(properties)),
@@ -130,51 +138,54 @@ fn as_object(schema: &Json) -> Json {
     Json::Object(object)
 }
 
-/// Gathers the properties that a schema and its variants have; required is what all variants require.
-fn merge(
-    schema: &Json,
-    root: &Json,
-    properties: &mut Vec<(String, Json)>,
-    required: &mut Vec<String>,
-    depth: usize,
-) {
-    if depth == 0 {
-        return;
-    }
-    if let Some(target) = resolve(schema, root) {
-        merge(target, root, properties, required, depth - 1);
-    }
-    if let Some(Json::Object(own)) = schema.get("properties") {
-        for (name, property) in own {
-            if !properties.iter().any(|(known, _)| known == name) {
-                properties.push((name.clone(), property.clone()));
+/// The properties that a schema and its variants have.
+struct Merged<'a> {
+    root: &'a Json,
+    properties: Vec<(String, Json)>,
+    /// How many more schemas are looked at.
+    left: usize,
+}
+
+impl Merged<'_> {
+    /// Adds a schema; tells what it requires: of variants, what all of them require.
+    fn add(&mut self, schema: &Json, depth: usize) -> Vec<String> {
+        let mut required = Vec::new();
+        if depth == 0 || self.left == 0 {
+            return required;
+        }
+        self.left -= 1;
+        if let Some(target) = resolve(schema, self.root) {
+            required.extend(self.add(target, depth - 1));
+        }
+        if let Some(Json::Object(own)) = schema.get("properties") {
+            for (name, property) in own {
+                if !self.properties.iter().any(|(known, _)| known == name) {
+                    self.properties.push((name.clone(), property.clone()));
+                }
             }
         }
+        let list = |name| schema.get(name).and_then(Json::as_array).unwrap_or(&[]);
+        let own = list("required").iter().filter_map(Json::as_str);
+        required.extend(own.map(str::to_owned));
+        for variant in list("allOf") {
+            required.extend(self.add(variant, depth - 1));
+        }
+        let mut common: Option<Vec<String>> = None;
+        for variant in list("anyOf").iter().chain(list("oneOf")) {
+            let names = self.add(variant, depth - 1);
+            common = Some(match common {
+                Some(before) => before
+                    .into_iter()
+                    .filter(|name| names.contains(name))
+                    .collect(),
+                None => names,
+            });
+        }
+        required.extend(common.unwrap_or_default());
+        required.sort();
+        required.dedup();
+        required
     }
-    let own = schema
-        .get("required")
-        .and_then(Json::as_array)
-        .unwrap_or(&[]);
-    required.extend(own.iter().filter_map(Json::as_str).map(str::to_owned));
-    let list = |name| schema.get(name).and_then(Json::as_array).unwrap_or(&[]);
-    for variant in list("allOf") {
-        merge(variant, root, properties, required, depth - 1);
-    }
-    let mut common: Option<Vec<String>> = None;
-    for variant in list("anyOf").iter().chain(list("oneOf")) {
-        let mut names = Vec::new();
-        merge(variant, root, properties, &mut names, depth - 1);
-        common = Some(match common {
-            Some(before) => before
-                .into_iter()
-                .filter(|name| names.contains(name))
-                .collect(),
-            None => names,
-        });
-    }
-    required.extend(common.unwrap_or_default());
-    required.sort();
-    required.dedup();
 }
 
 /// What a reference within the schema points to.
@@ -331,3 +342,6 @@ fn nullable(mut schema: Json) -> Json {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
