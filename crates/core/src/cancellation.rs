@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 /// A token, a flag, or both: whichever says stop first.
 ///
 /// A token wakes what waits for it. A flag has nobody to wake: what waits looks at it every 20 ms
-/// (`FLAG_INTERVAL`). The default never stops.
+/// (`FLAG_INTERVAL_MS`). The default never stops.
 #[derive(Clone, Default)]
 pub struct Cancellation {
     token: CancellationToken,

@@ -29,7 +29,6 @@ decorator_contract!(
     |inner| FunctionInvokingChatClient::new(inner, ToolRegistry::new()),
     skip: {
         tool_calls_pass_unchanged => "it answers the calls itself: that is what it is for",
-        resume_data_is_not_lost => "beside a new message a refused answer is an event, and the message is answered",
         resume_data_is_not_lost => "it refuses the answer with an update, and the new message that came along is answered (E3)",
     }
 );
