@@ -12,10 +12,10 @@ use super::hooks::{self, HooksEnd};
 use super::leg::{Leg, Run, Stop};
 use super::plan::{self, BatchPlan, ReplyKind, RoundFacts};
 use super::policy::PolicyFacts;
+use super::records;
 use super::resume::{self, Beginning};
 use super::round::{self, Reply, ReplyEnd};
 use super::steer::{STOPPED_BY_HOOK, append_context, fill, hook_end, take_inbox, veto};
-use super::{options::FunctionInvokingOptions, records};
 
 /// What the model is told when it said nothing.
 const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
@@ -89,7 +89,10 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
         }
         return Ok(LegEnd::Stopped(stop));
     }
-    let tools = visible_tools(client, leg).await?;
+    let tools = match tools_or_stop(client, leg).await? {
+        Ok(tools) => tools,
+        Err(stop) => return Ok(LegEnd::Stopped(stop)),
+    };
     let mut last_words = None;
     match resume::begin(leg, &tools, options).await? {
         Beginning::Ask => append_context(leg).await,
@@ -134,12 +137,15 @@ async fn rounds(
         if let Some(end) = leg.run.counters.round_end(options) {
             return Ok(LegEnd::Finish(last_words.unwrap_or(end)));
         }
-        if is_out_of_time(leg, options) {
+        if leg.is_out_of_time(options) {
             let limit = FinishReason::Budget(BudgetLimit::WallTime);
             return Ok(LegEnd::Finish(limit));
         }
         take_inbox(leg).await;
-        let tools = visible_tools(client, leg).await?;
+        let tools = match tools_or_stop(client, leg).await? {
+            Ok(tools) => tools,
+            Err(stop) => return Ok(LegEnd::Stopped(stop)),
+        };
         records::begin_round(leg).await?;
 
         // Ask the model.
@@ -204,7 +210,20 @@ async fn rounds(
         if end != HooksEnd::GoOn {
             return Ok(hook_end(leg, &calls, round, end).await);
         }
-        let mut plan = plan_batch(client, leg, &tools, &calls, round, wrap_up).await?;
+        let planned = plan_batch(client, leg, &tools, &calls, round, wrap_up).await;
+        let mut plan = match planned {
+            Ok(plan) => plan,
+            Err(error) => {
+                fill(
+                    leg,
+                    &calls,
+                    round,
+                    ToolOutcome::Cancelled { started: false },
+                )
+                .await;
+                return Err(error);
+            }
+        };
         veto(&mut plan, round, vetoes);
         match run_batch(client, leg, plan, false).await? {
             BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
@@ -294,7 +313,7 @@ async fn plan_batch(
         run_id: &leg.run.id,
         round,
         wrap_up,
-        out_of_time: is_out_of_time(leg, options),
+        out_of_time: leg.is_out_of_time(options),
     };
     let mut counters = leg.run.counters.clone();
     // The runs around this one lend calls; what is not used goes back.
@@ -312,13 +331,16 @@ async fn plan_batch(
     Ok(plan)
 }
 
-fn is_out_of_time(leg: &Leg, options: &FunctionInvokingOptions) -> bool {
-    options
-        .max_wall_time
-        .is_some_and(|limit| leg.worked_for() >= limit)
-        || leg
-            .allowance()
-            .is_some_and(|allowance| allowance.is_out_of_time())
+/// The tools of the next request, unless something says stop while a source is asked.
+async fn tools_or_stop(
+    client: &FunctionInvokingChatClient,
+    leg: &Leg,
+) -> Result<std::result::Result<ToolSet, Stop>> {
+    tokio::select! {
+        biased;
+        stop = leg.stopped() => Ok(Err(stop)),
+        tools = visible_tools(client, leg) => Ok(Ok(tools?)),
+    }
 }
 
 /// The tools of the next request, asked of every source afresh (contract D10).

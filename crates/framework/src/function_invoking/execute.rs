@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use raf_core::{
-    AgentResponseUpdate, ClosedReason, Content, Extensions, FinishReason, InterruptNotice,
-    Occurrence, Result, Settlement, SkipReason, ToolCallHead, ToolOutcome, WaitsFor,
+    AgentResponseUpdate, BudgetLimit, ClosedReason, Content, Extensions, FinishReason,
+    InterruptNotice, Occurrence, Result, Settlement, SkipReason, ToolCallHead, ToolOutcome,
+    WaitsFor,
 };
 use raf_tools::{
     Batch, BatchCall, BatchContext, BatchEvent, CallState, FinishedCall, HoldPolicy, OpenBatch,
@@ -44,7 +45,7 @@ pub(super) async fn execute(
     plan: BatchPlan,
     superseded: bool,
 ) -> Result<BatchEnd> {
-    let BatchPlan { mut batch, end } = plan;
+    let BatchPlan { mut batch, mut end } = plan;
     // A leg that was dropped behind its batch has counted it.
     let counted = batch.is_done();
     let hold = HoldPolicy {
@@ -56,8 +57,14 @@ pub(super) async fn execute(
         .with_parent_run_id(leg.parent_run_id().cloned())
         .with_extensions(extensions(&batch, leg, options));
     loop {
-        let runnable = batch.take_runnable(hold);
+        let runnable = batch.runnable(hold);
         if runnable.is_empty() {
+            break;
+        }
+        if leg.is_out_of_time(options) {
+            let outcome = ToolOutcome::skipped(SkipReason::Limit);
+            settle_rest(&mut batch, leg, outcome, ClosedReason::Cancelled).await;
+            end.get_or_insert(FinishReason::Budget(BudgetLimit::WallTime));
             break;
         }
         let mut bodies = executor.batch(context.clone(), runnable);
@@ -100,7 +107,7 @@ pub(super) async fn execute(
     }
     warning.release(leg).await;
     if leg.run.record.is_some() {
-        records::save(leg, &batch, false).await?;
+        records::save(leg, &batch, None).await?;
     }
     if let Some(end) = end {
         return Ok(BatchEnd::End(end));
@@ -139,7 +146,7 @@ fn extensions(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -
 /// Announces what waits, each request once, and keeps the record.
 pub(super) async fn pause(batch: &mut OpenBatch, leg: &mut Leg) -> Result<FinishReason> {
     let requests = batch.make_requests();
-    if let Err(error) = records::save(leg, batch, false).await {
+    if let Err(error) = records::save(leg, batch, None).await {
         // Nobody could answer: the calls get their outcome, so that the transcript stays valid.
         let outcome = ToolOutcome::Cancelled { started: false };
         for settled in batch.settle_rest(outcome) {
@@ -168,7 +175,7 @@ async fn settle_rest(
     outcome: ToolOutcome,
     reason: ClosedReason,
 ) {
-    for record in batch.to_records(false) {
+    for record in batch.to_records(None) {
         for request_id in record.status.request_ids() {
             if let Some(kept) = &mut leg.run.record {
                 kept.settle(request_id, Settlement::Closed(reason));
@@ -234,7 +241,8 @@ async fn drive(
             BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Finished(finished) => {
                 let failed = finished.result.outcome().is_error();
-                if failed && leg.run.counters.would_end(results(batch), options) {
+                let limit = failed && leg.run.counters.would_end(results(batch), options);
+                if limit || leg.is_out_of_time(options) {
                     bodies.skip_queued(SkipReason::Limit);
                 }
                 warning.emit_or_hold(leg, finished).await;
@@ -245,8 +253,8 @@ async fn drive(
                 request_id,
             } => {
                 let notice = InterruptNotice {
+                    address: address_of(&leg.run.id, &ready, &request_id),
                     request_id,
-                    address: address_of(&leg.run.id, &ready),
                     information: interrupt.information,
                 };
                 leg.emit(AgentResponseUpdate::ToolInterrupted {

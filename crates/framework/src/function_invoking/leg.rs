@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::counters::Counters;
 use super::inbox::MessageInbox;
 use super::no_progress::NoProgress;
+use super::options::FunctionInvokingOptions;
 use super::outer_run::{Allowance, NestedIn};
 use super::request_context::RequestContext;
 
@@ -241,6 +242,16 @@ impl Leg {
     /// How long the run has worked, pauses not counted.
     pub(super) fn worked_for(&self) -> Duration {
         self.run.worked + self.started.elapsed()
+    }
+
+    /// Whether the run, or one around it, has worked for as long as it may.
+    pub(super) fn is_out_of_time(&self, options: &FunctionInvokingOptions) -> bool {
+        options
+            .max_wall_time
+            .is_some_and(|limit| self.worked_for() >= limit)
+            || self
+                .allowance()
+                .is_some_and(|allowance| allowance.is_out_of_time())
     }
 
     /// What says stop, if anything does.

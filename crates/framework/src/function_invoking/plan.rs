@@ -5,11 +5,11 @@ use raf_core::{
     BudgetLimit, Content, FinishReason, Occurrence, RunId, SkipReason, TerminationCause, ToolCall,
     ToolErrorClass, ToolOutcome, Usage,
 };
-use raf_tools::{BatchCall, CallState, OpenBatch, Preparation, SettledCall, rejection};
+use raf_tools::{BatchCall, CallState, OpenBatch, Preparation, SettledCall, ToolSet, rejection};
 
 use super::counters::{CallBudget, Counters};
 use super::options::FunctionInvokingOptions;
-use super::policy::{PolicyFacts, Verdict, judge};
+use super::policy::{PolicyFacts, Verdict, judge, tightens};
 
 /// What a reply that ended well comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +147,11 @@ fn judged(state: CallState, policy: PolicyFacts<'_>) -> CallState {
         ))
     };
     match judge(&ready, gated, policy) {
-        Verdict::Run => CallState::Ready(ready),
+        Verdict::Run => {
+            let mut ready = ready;
+            ready.decided |= gated || policy.policy.is_some();
+            CallState::Ready(ready)
+        }
         Verdict::Ask(reason) => CallState::Gated {
             ready,
             request: None,
@@ -156,6 +160,46 @@ fn judged(state: CallState, policy: PolicyFacts<'_>) -> CallState {
         Verdict::Deny(reason) => settled(ToolOutcome::Denied, Some(rejection(reason.as_deref()))),
         Verdict::Panicked => settled(ToolOutcome::Error(ToolErrorClass::Panicked), None),
     }
+}
+
+/// Looks again at a call that was held back and that nobody was asked about: its tool may have a gate
+/// by now, or a policy may deny it (contract D10, E3). One that was approved can only be denied.
+pub(super) fn judged_again(
+    state: CallState,
+    tools: &ToolSet,
+    policy: PolicyFacts<'_>,
+) -> CallState {
+    let CallState::Ready(ready) = state else {
+        return state;
+    };
+    let denied = |text| {
+        let outcome = ToolOutcome::Denied;
+        let settled = SettledCall::new(ready.occurrence, &ready.call, outcome, Some(text));
+        CallState::Settled(settled)
+    };
+    let arguments = serde_json::Value::Object(ready.arguments.clone());
+    if !ready.tool.schema().faults(&arguments).is_empty() {
+        return denied("Rejected: the recorded arguments no longer fit the tool.".to_owned());
+    }
+    if ready.approved {
+        return match tightens(&ready, policy) {
+            Some(text) => denied(text),
+            None => CallState::Ready(ready),
+        };
+    }
+    let gated = tools
+        .get(ready.tool.name())
+        .is_some_and(|entry| entry.gated);
+    let state = if gated {
+        CallState::Gated {
+            ready,
+            request: None,
+            reason: None,
+        }
+    } else {
+        CallState::Ready(ready)
+    };
+    judged(state, policy)
 }
 
 /// The calls of a reply whose calls do not run, each with its outcome.

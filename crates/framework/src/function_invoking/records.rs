@@ -7,7 +7,7 @@ use raf_core::{
     ClaimOutcome, ClosedReason, Error, ErrorKind, FinishReason, PausedRun, Result, RunId,
     RunRecord, WriteOutcome,
 };
-use raf_tools::OpenBatch;
+use raf_tools::{HoldPolicy, OpenBatch};
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
@@ -23,12 +23,16 @@ struct KeptCounters {
     batch_end: Option<FinishReason>,
 }
 
-/// Writes the batch to the record, creating it at the first pause. `running`: bodies that may run are
-/// about to be entered.
+/// Writes the batch to the record, creating it at the first pause. With a policy, the bodies that may
+/// run under it are about to be entered.
 ///
 /// # Errors
 /// What the store fails with; a typed busy error if another leg wrote in between.
-pub(super) async fn save(leg: &mut Leg, batch: &OpenBatch, running: bool) -> Result<()> {
+pub(super) async fn save(
+    leg: &mut Leg,
+    batch: &OpenBatch,
+    about_to_run: Option<HoldPolicy>,
+) -> Result<()> {
     let mut record = leg
         .run
         .record
@@ -36,7 +40,7 @@ pub(super) async fn save(leg: &mut Leg, batch: &OpenBatch, running: bool) -> Res
         .unwrap_or_else(|| RunRecord::new(leg.run.id.clone()));
     record.session_id.clone_from(&leg.options.session_id);
     record.round = batch.round();
-    record.calls = batch.to_records(running);
+    record.calls = batch.to_records(about_to_run);
     record.reopen_pending();
     record.denied.clone_from(&leg.run.denied);
     if record.prefix_digest.is_empty() {

@@ -149,6 +149,7 @@ impl ToolExecutor {
                         Applied::Settled { request_id, .. } | Applied::Routed { request_id, .. },
                     ) => {
                         record.settle(&request_id, Settlement::Answered);
+                        record.settle(&answer.request_id, Settlement::Answered);
                         settled += 1;
                         continue;
                     }
@@ -224,7 +225,7 @@ impl ToolExecutor {
         let updates = emit_stream(async move |mut out: Emitter<ExecutionUpdate>| {
             let mut abandoned = Vec::new();
             loop {
-                let runnable = open.take_runnable(hold);
+                let runnable = open.runnable(hold);
                 if runnable.is_empty() {
                     break;
                 }
@@ -246,7 +247,7 @@ impl ToolExecutor {
             }
             open.make_requests();
             record.round = open.round();
-            record.calls = open.to_records(false);
+            record.calls = open.to_records(None);
             record.reopen_pending();
             let pending = open.pending();
             let end = Execution {

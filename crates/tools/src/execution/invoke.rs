@@ -144,7 +144,7 @@ impl Terminal {
 
     /// Validates arguments that a middleware changed around the call.
     fn check_changed(&self, arguments: &ToolArguments) -> Result<(), ToolError> {
-        if self.ready.approved {
+        if self.ready.decided {
             return Err(ToolError::permission_denied(
                 "the arguments changed after they were approved; the tool was not run",
             ));

@@ -73,6 +73,9 @@ pub struct ReadyCall {
     pub resumption: Option<Resumption>,
     /// Whether a person approved the arguments, so that they may not change any more.
     pub approved: bool,
+    /// Whether these very arguments were decided on, by a person, a rule or a policy, so that they may
+    /// not change any more.
+    pub decided: bool,
     /// Whether a person changed the arguments.
     pub edited: bool,
     /// Whether aliases, a handler or a middleware changed the arguments.
@@ -105,6 +108,7 @@ impl ReadyCall {
             attempt: 1,
             resumption: None,
             approved: false,
+            decided: false,
             edited: false,
             rewritten: false,
             unknown: false,
@@ -270,6 +274,7 @@ impl Preparation<'_> {
                     .with_middleware(facts.asked_around)
             }),
             approved: facts.approved,
+            decided: facts.approved,
             edited: facts.edited,
             rewritten,
             unknown: facts.unknown,

@@ -16,14 +16,14 @@ fn e2_a_gated_call_that_is_recorded_before_it_is_announced_is_still_gated() {
     let call = preparation.batch_call(Occurrence::new(0, 0), &ToolCall::new("c", "f", "{}"));
     assert!(matches!(call.state, CallState::Gated { .. }));
     let batch = OpenBatch::new(run_id.clone(), 0, vec![call]);
-    let records = batch.to_records(true);
-    let json = serde_json::to_string(&records).unwrap();
-    let records: Vec<_> = serde_json::from_str(&json).unwrap();
-    let mut restored = OpenBatch::from_record(preparation, 0, &records).unwrap();
     let hold = HoldPolicy {
         mode: ExecutionMode::Parallel,
         whole_batch: false,
     };
-    assert!(restored.take_runnable(hold).is_empty(), "nobody said yes");
+    let records = batch.to_records(Some(hold));
+    let json = serde_json::to_string(&records).unwrap();
+    let records: Vec<_> = serde_json::from_str(&json).unwrap();
+    let mut restored = OpenBatch::from_record(preparation, 0, &records).unwrap();
+    assert!(restored.runnable(hold).is_empty(), "nobody said yes");
     assert_eq!(restored.make_requests().len(), 1, "it is asked about");
 }

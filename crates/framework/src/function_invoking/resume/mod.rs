@@ -8,14 +8,14 @@ use raf_core::{
     AgentResponseUpdate, ClosedReason, Error, ErrorKind, MessageRole, PendingCall, RefusalReason,
     Result, RunId, ToolApprovalResponse,
 };
-use raf_tools::{CallState, OpenBatch, Preparation, ToolSet};
+use raf_tools::{CallState, HoldPolicy, OpenBatch, Preparation, ToolSet};
 
 use self::find::{is_of_session, open_record, shown_calls};
 use self::step::Step;
 use super::leg::{Leg, Run};
 use super::options::{ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy};
 use super::policy::PolicyFacts;
-use super::records;
+use super::{plan, records};
 
 /// What a leg begins with.
 pub(super) enum Beginning {
@@ -54,7 +54,9 @@ pub(super) async fn begin(
         leg.run = Run::new();
         return without_record(leg, &answers, options).await;
     }
+    // Whatever comes of it, the caller is told of this run.
     leg.pending = record.pending();
+    leg.run = records::restore(record.clone())?;
     let preparation = Preparation {
         tools,
         options: &options.execution,
@@ -62,7 +64,6 @@ pub(super) async fn begin(
         extensions: &leg.options.extensions,
     };
     let mut batch = OpenBatch::from_record(preparation, record.round, &record.calls)?;
-    let mut step = Step::new(record, batch.clone());
     let rules = leg.store.remembered(&rules_scope).await?;
     let session_id = leg.options.session_id.clone();
     let facts = PolicyFacts {
@@ -72,6 +73,11 @@ pub(super) async fn begin(
         session_id: session_id.as_deref(),
         untrusted_context: options.approval_policy.is_some() && leg.has_untrusted_text(),
     };
+    for call in batch.clone().calls() {
+        let state = plan::judged_again(call.state.clone(), tools, facts);
+        batch.set(call.occurrence, state);
+    }
+    let mut step = Step::new(record, batch.clone());
     for answer in &answers {
         step.answer(&mut batch, answer, shown.as_ref(), facts);
     }
@@ -108,10 +114,15 @@ pub(super) async fn begin(
     leg.run = records::restore(step.record)?;
     leg.run.denied.append(&mut step.denied);
     leg.first_request = superseded;
-    records::save(leg, &batch, true).await?;
+    // The rules come first: were one lost behind the save, the yes that it came with would be too.
     for rule in step.remember {
         leg.store.remember(&rules_scope, rule).await?;
     }
+    let hold = HoldPolicy {
+        mode: options.execution.mode,
+        whole_batch: options.hold_whole_batch,
+    };
+    records::save(leg, &batch, Some(hold)).await?;
     leg.pending.clear();
     Ok(Beginning::GoOn { batch, superseded })
 }
@@ -127,6 +138,11 @@ pub(super) async fn waiting(leg: &mut Leg) -> Result<Vec<PendingCall>> {
         return Ok(Vec::new());
     };
     leg.store.release(&record.run_id, &leg.claim).await?;
+    // The caller is told of this run; its record is not the leg's to close.
+    leg.run = Run {
+        record: None,
+        ..records::restore(record.clone())?
+    };
     let moved_on = shown_calls(leg.input(), &record).is_some_and(|shown| shown.moved_on);
     Ok(if moved_on {
         Vec::new()
@@ -139,7 +155,7 @@ pub(super) async fn waiting(leg: &mut Leg) -> Result<Vec<PendingCall>> {
 pub(super) fn scope(leg: &Leg, run_id: &RunId) -> String {
     match &leg.options.session_id {
         Some(session) => format!("session:{session}"),
-        None => run_id.to_string(),
+        None => format!("run:{run_id}"),
     }
 }
 

@@ -5,7 +5,7 @@ use raf_core::{
     ApprovalDecision, ApprovalRule, ApprovalScope, RefusalReason, Result, RunRecord, Settlement,
     ToolApprovalResponse, ToolCall, ToolResult, canonical_json,
 };
-use raf_tools::{Applied, CallState, OpenBatch, SettledCall};
+use raf_tools::{Applied, BatchCall, CallState, OpenBatch, SettledCall};
 use serde_json::Value;
 
 use super::find::Shown;
@@ -68,22 +68,25 @@ impl Step {
                 occurrence,
                 approved,
             }) => {
-                self.acted = true;
-                self.record.settle(&request_id, Settlement::Answered);
+                self.settled(&request_id, answer);
                 if approved {
                     self.approved(batch, occurrence, answer, facts);
                 } else if matches!(decision, ApprovalDecision::Deny { .. }) {
                     self.denied(occurrence);
                 }
             }
-            Ok(Applied::Routed { request_id, .. }) => {
-                self.acted = true;
-                self.record.settle(&request_id, Settlement::Answered);
-            }
+            Ok(Applied::Routed { request_id, .. }) => self.settled(&request_id, answer),
             Ok(_) => {}
             Err(RefusalReason::UnknownRequest) => self.foreign.push(request_id),
             Err(reason) => self.refusals.push((request_id, reason)),
         }
+    }
+
+    /// Notes that a request is answered, under its id and the name that the answer used: an address.
+    fn settled(&mut self, request_id: &str, answer: &ToolApprovalResponse) {
+        self.acted = true;
+        self.record.settle(request_id, Settlement::Answered);
+        self.record.settle(&answer.request_id, Settlement::Answered);
     }
 
     /// A policy can take back what was approved; a wider yes becomes a rule.
@@ -134,27 +137,29 @@ impl Step {
     /// that waits for a decision is of the wrong category (contract I4).
     pub(super) fn results_of_caller(&mut self, batch: &mut OpenBatch, shown: &Shown) {
         let mut results: Vec<&ToolResult> = shown.results.iter().collect();
-        for call in self.before.calls() {
+        let mut take = |call: &BatchCall| {
             let given = results
                 .iter()
-                .position(|result| result.call_id() == call.call.id());
-            let Some(given) = given else { continue };
-            match &call.state {
-                CallState::DeclaredOnly => {
-                    batch.answered_by_caller(call.occurrence, results.remove(given));
-                    self.acted = true;
-                }
-                state if state.is_undecided() => {
-                    results.remove(given);
-                    let position = call.occurrence.position as usize;
-                    let record = self.record.calls.get(position);
-                    let request_id = record.and_then(|call| call.status.request_id());
-                    if let Some(request_id) = request_id {
-                        let refusal = (request_id.to_owned(), RefusalReason::WrongCategory);
-                        self.refusals.push(refusal);
-                    }
-                }
-                _ => {}
+                .position(|result| result.call_id() == call.call.id())?;
+            Some(results.remove(given))
+        };
+        // Ids are labels that calls may share: who waits for a result comes first.
+        let waits = |call: &&BatchCall| matches!(call.state, CallState::DeclaredOnly);
+        for call in self.before.calls().iter().filter(waits) {
+            if let Some(result) = take(call) {
+                batch.answered_by_caller(call.occurrence, result);
+                self.acted = true;
+            }
+        }
+        let undecided = |call: &&BatchCall| call.state.is_undecided();
+        for call in self.before.calls().iter().filter(undecided) {
+            if take(call).is_none() {
+                continue;
+            }
+            let record = self.record.calls.get(call.occurrence.position as usize);
+            if let Some(request_id) = record.and_then(|call| call.status.request_id()) {
+                let refusal = (request_id.to_owned(), RefusalReason::WrongCategory);
+                self.refusals.push(refusal);
             }
         }
     }
@@ -183,7 +188,7 @@ impl Step {
             .calls
             .iter()
             .any(|call| matches!(call.status, raf_core::CallStatus::Started))
-            && !self.before.clone().take_runnable(hold).is_empty()
+            && !self.before.runnable(hold).is_empty()
     }
 }
 

@@ -116,3 +116,13 @@ pub enum QueuedCall {
     /// An outcome to report in its turn.
     Settled(SettledCall),
 }
+
+impl QueuedCall {
+    /// The call's place in its run.
+    pub fn occurrence(&self) -> Occurrence {
+        match self {
+            Self::Ready(ready) => ready.occurrence,
+            Self::Settled(settled) => settled.occurrence,
+        }
+    }
+}

@@ -29,7 +29,7 @@ impl OpenBatch {
             CallState::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => false,
             CallState::Interrupted {
                 request_id, ready, ..
-            } => request_id == address || address_of(&self.run_id, ready) == address,
+            } => request_id == address || address_of(&self.run_id, ready, request_id) == address,
             _ => false,
         });
         let Some(call) = found else {
@@ -116,6 +116,7 @@ fn decide(ready: &ReadyCall, decision: &ApprovalDecision) -> Result<CallState, R
             if ready.tool.schema().faults(&recorded).is_empty() {
                 let mut ready = ready.clone();
                 ready.approved = true;
+                ready.decided = true;
                 return Ok(CallState::Ready(Box::new(ready)));
             }
             Ok(denied(
@@ -132,6 +133,7 @@ fn decide(ready: &ReadyCall, decision: &ApprovalDecision) -> Result<CallState, R
             }
             let mut ready = ready.clone();
             ready.approved = true;
+            ready.decided = true;
             ready.edited = *edited != ready.arguments;
             ready.arguments.clone_from(edited);
             Ok(CallState::Ready(Box::new(ready)))

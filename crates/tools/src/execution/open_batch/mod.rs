@@ -142,14 +142,14 @@ impl OpenBatch {
         &self.calls
     }
 
-    /// Takes out what may run or be reported now (contract D8, E1): ungated calls and approved ones;
+    /// What may run or be reported now (contract D8, E1): ungated calls and approved ones;
     /// calls behind an undecided one wait where order counts.
-    pub fn take_runnable(&mut self, hold: HoldPolicy) -> Vec<QueuedCall> {
+    pub fn runnable(&self, hold: HoldPolicy) -> Vec<QueuedCall> {
         let held = hold.whole_batch && self.calls.iter().any(|call| call.state.is_undecided());
         let mut undecided_before = false;
         let mut blocked = held;
         let mut runnable = Vec::new();
-        for call in &mut self.calls {
+        for call in &self.calls {
             match &call.state {
                 CallState::Settled(settled) => {
                     runnable.push(QueuedCall::Settled(settled.clone()));
@@ -309,7 +309,7 @@ impl OpenBatch {
 
     /// The calls that wait, as the caller is told.
     pub fn pending(&self) -> Vec<PendingCall> {
-        self.to_records(false)
+        self.to_records(None)
             .into_iter()
             .flat_map(|record| record.pending(self.round))
             .collect()

@@ -1,25 +1,37 @@
 //! A batch to its record and back (contract I2, E8).
 
+use std::collections::BTreeSet;
+
 use raf_core::{
     CallAnswer, CallFacts, CallRecord, CallStatus, Occurrence, Result, RunId, ToolOutcome,
 };
 use serde_json::Value;
 
-use super::{BatchCall, CallState, DoneCall, OpenBatch};
+use super::{BatchCall, CallState, DoneCall, HoldPolicy, OpenBatch};
 use crate::error::Interrupt;
+use crate::execution::batch::QueuedCall;
 use crate::execution::digest::ResultDigest;
 use crate::execution::prepare::{Preparation, ReadyCall, SettledCall};
 use crate::toolset::{ToolEntry, ToolSet};
 
 impl OpenBatch {
-    /// The calls as they are recorded. `running`: calls that may run now are about to be entered.
-    pub fn to_records(&self, running: bool) -> Vec<CallRecord> {
+    /// The calls as they are recorded. With a policy, what may run now under it is about to be entered:
+    /// it is recorded as started; what is held back is not.
+    pub fn to_records(&self, about_to_run: Option<HoldPolicy>) -> Vec<CallRecord> {
+        let starting: BTreeSet<Occurrence> = about_to_run
+            .map(|hold| self.runnable(hold))
+            .unwrap_or_default()
+            .iter()
+            .map(QueuedCall::occurrence)
+            .collect();
         self.calls
             .iter()
             .map(|call| {
                 let ready = call.state.ready();
                 let status = match &call.state {
-                    CallState::Ready(_) if running => CallStatus::Started,
+                    CallState::Ready(_) if starting.contains(&call.occurrence) => {
+                        CallStatus::Started
+                    }
                     CallState::Gated {
                         request: Some(request),
                         ..
@@ -39,7 +51,7 @@ impl OpenBatch {
                         interrupt,
                     } => CallStatus::AwaitingData {
                         request_id: request_id.clone(),
-                        address: address_of(&self.run_id, ready),
+                        address: address_of(&self.run_id, ready, request_id),
                         information: interrupt.information.clone(),
                         state: interrupt.state.clone(),
                     },
@@ -145,9 +157,15 @@ impl OpenBatch {
     }
 }
 
-/// Where an interrupt happened: `run/round/position/tool`.
-pub fn address_of(run_id: &RunId, ready: &ReadyCall) -> String {
-    format!("{run_id}/{}/{}", ready.occurrence, ready.tool.name())
+/// Where an interrupt happened, and which question it asked: `run/round/position/tool/question`. The
+/// body may ask again from the same place, and an answer to the first question is none to the next.
+pub fn address_of(run_id: &RunId, ready: &ReadyCall, request_id: &str) -> String {
+    let question = request_id.get(..8).unwrap_or(request_id);
+    format!(
+        "{run_id}/{}/{}/{question}",
+        ready.occurrence,
+        ready.tool.name()
+    )
 }
 
 fn is_polling(record: &CallRecord, tools: &ToolSet) -> bool {
