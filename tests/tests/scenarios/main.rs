@@ -5,9 +5,13 @@ mod table;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use raf_framework::FunctionInvokingChatClient;
 use raf_scenarios::{Runner, Scenario};
+use raf_tests::faults::{Fault, Plant};
+use raf_tools::{ToolRegistry, ToolRegistryBuilder};
 
 use crate::table::{CASES, ELSEWHERE, Place};
 
@@ -31,6 +35,10 @@ fn main() -> ExitCode {
     trials.push(Trial::test(
         "the_program_of_the_guide_is_compiled",
         program_is_compiled,
+    ));
+    trials.push(Trial::test(
+        "a_planted_fault_of_the_loop_is_caught",
+        planted_faults_are_caught,
     ));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -80,6 +88,43 @@ fn passed(faults: &[String]) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::from(faults.join("\n")))
+}
+
+/// A loop with a planted fault: one of the files, played over it, differs.
+fn planted_faults_are_caught() -> Result<(), Failed> {
+    let mut faults = Vec::new();
+    let mut played = files();
+    let further = "../crates/scenarios/tests/files/vocabulary.yaml";
+    played.push(Path::new(env!("CARGO_MANIFEST_DIR")).join(further));
+    for fault in Fault::ALL {
+        let plant = Plant::new(fault);
+        let planted = plant.clone();
+        let runner = Runner::new().with_http(false).with_stack(move |parts| {
+            let tools = parts
+                .tools
+                .iter()
+                .map(|tool| planted.tool(Arc::clone(tool.tool())));
+            let tools = tools.fold(
+                ToolRegistry::builder(),
+                ToolRegistryBuilder::with_shared_tool,
+            );
+            let tools = tools.build().expect("the names are as they were");
+            let model = planted.below(parts.model);
+            let client = FunctionInvokingChatClient::with_options(model, tools, parts.options);
+            planted.above(Arc::new(client))
+        });
+        let caught = played.iter().any(|file| {
+            let cases = Scenario::load(file).unwrap_or_default();
+            cases.iter().any(|case| !runner.play(case).passed())
+        });
+        if !caught {
+            faults.push(format!(
+                "{fault:?}, committed {} times, is not caught",
+                plant.count()
+            ));
+        }
+    }
+    passed(&faults)
 }
 
 /// The id that a file is named after.
