@@ -242,7 +242,7 @@ impl ISessionStore for InMemorySessionStore {
     }
 
     async fn write(&self, id: &str, base: u64, change: SessionChange) -> Result<WriteOutcome> {
-        let expires_at = (self.clock)() + self.lifetime;
+        let expires_at = (self.clock)().saturating_add(self.lifetime);
         let mut shared = lock(&self.shared);
         self.forget_expired(&mut shared);
         let present = shared

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
+use super::tombstones::Tombstones;
 use super::{ApprovalRule, ClaimOutcome, IRunStore, RunClaim, WriteOutcome};
 use crate::approval::ClosedReason;
 use crate::error::Result;
@@ -16,7 +17,9 @@ use crate::record::RunRecord;
 /// The in-memory store: bounded, expiring, of this process alone.
 ///
 /// Defaults: 10,000 runs, of which the oldest closed and then the oldest open give way; 24 hours.
-/// A record that gave way is unknown: an answer to it is refused as such.
+/// A run that is claimed gives way only when all are. A record that gave way is unknown: an answer to
+/// it is refused as such, and so is its paused run as a value: the ids of the last 100,000 runs that
+/// are gone are kept for twice the lifetime, so that nothing runs again.
 #[derive(Clone)]
 pub struct InMemoryRunStore {
     shared: Arc<Mutex<Shared>>,
@@ -34,6 +37,7 @@ struct Shared {
     order: VecDeque<RunId>,
     requests: HashMap<String, RunId>,
     rules: BTreeMap<String, Vec<ApprovalRule>>,
+    tombstones: Tombstones,
 }
 
 struct Entry {
@@ -116,6 +120,7 @@ impl InMemoryRunStore {
 impl Shared {
     /// Closes what is expired; forgets closed records after the same time once more.
     fn expire(&mut self, now: Duration, lifetime: Duration) -> usize {
+        self.tombstones.expire(now);
         let mut closed = 0;
         let mut gone = Vec::new();
         for (run_id, entry) in &mut self.runs {
@@ -127,17 +132,19 @@ impl Shared {
             } else if !entry.is_claimed() {
                 entry.record.close(ClosedReason::Expired);
                 entry.record.revision += 1;
-                entry.expires_at = now + lifetime;
+                entry.expires_at = now.saturating_add(lifetime);
                 closed += 1;
             }
         }
         for run_id in gone {
-            self.forget(&run_id);
+            self.forget(&run_id, now, lifetime);
         }
         closed
     }
 
-    fn forget(&mut self, run_id: &RunId) {
+    fn forget(&mut self, run_id: &RunId, now: Duration, lifetime: Duration) {
+        let until = now.saturating_add(lifetime.saturating_mul(2));
+        self.tombstones.add(run_id, until);
         if let Some(entry) = self.runs.remove(run_id) {
             for request_id in entry.record.request_ids() {
                 self.requests.remove(request_id);
@@ -147,19 +154,19 @@ impl Shared {
         }
     }
 
-    fn make_room(&mut self, max_runs: usize) {
+    fn make_room(&mut self, max_runs: usize, now: Duration, lifetime: Duration) {
         while self.runs.len() >= max_runs {
-            let closed =
-                |run_id: &&RunId| self.runs.get(*run_id).is_some_and(|run| run.record.closed);
-            let oldest = self
-                .order
-                .iter()
-                .find(closed)
+            let oldest = |fits: fn(&Entry) -> bool| {
+                let mut by_age = self.order.iter();
+                by_age.find(|run_id| self.runs.get(*run_id).is_some_and(fits))
+            };
+            let oldest = oldest(|run| run.record.closed && !run.is_claimed())
+                .or_else(|| oldest(|run| !run.is_claimed()))
                 .or_else(|| self.order.front());
             let Some(oldest) = oldest.cloned() else {
                 return;
             };
-            self.forget(&oldest);
+            self.forget(&oldest, now, lifetime);
         }
     }
 
@@ -184,12 +191,13 @@ impl Entry {
 #[async_trait]
 impl IRunStore for InMemoryRunStore {
     async fn create(&self, record: &RunRecord, claim: Option<&RunClaim>) -> Result<WriteOutcome> {
-        let expires_at = (self.clock)() + self.lifetime;
+        let now = (self.clock)();
+        let expires_at = now.saturating_add(self.lifetime);
         let mut shared = self.fresh();
-        if shared.runs.contains_key(&record.run_id) {
+        if shared.runs.contains_key(&record.run_id) || shared.tombstones.has(&record.run_id) {
             return Ok(WriteOutcome::Conflict);
         }
-        shared.make_room(self.max_runs);
+        shared.make_room(self.max_runs, now, self.lifetime);
         let mut record = record.clone();
         record.revision = 1;
         shared.index(&record);
@@ -233,7 +241,7 @@ impl IRunStore for InMemoryRunStore {
     }
 
     async fn save(&self, record: &RunRecord) -> Result<WriteOutcome> {
-        let expires_at = (self.clock)() + self.lifetime;
+        let expires_at = (self.clock)().saturating_add(self.lifetime);
         let mut shared = self.fresh();
         let revision = match shared.runs.get_mut(&record.run_id) {
             Some(entry) if entry.record.revision == record.revision => {

@@ -1,6 +1,7 @@
 //! Where records of runs are kept, and their in-memory form.
 
 mod memory;
+mod tombstones;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Weak};
@@ -21,10 +22,13 @@ pub use self::memory::InMemoryRunStore;
 ///   (compare-and-set), and raises it by one.
 /// - At most one live claim on a run. A claim dies with its [`RunClaim`], or with its lease.
 /// - A closed record is kept for a while, so that a late answer gets a true reply.
-/// - What is expired is closed as such, and never comes back.
+/// - What is expired is closed as such, and never comes back. A run whose record is gone is not created
+///   again for as long as the store can know of it: its paused run, given again as a value, would run
+///   what has run.
 #[async_trait]
 pub trait IRunStore: Debug + Send + Sync {
-    /// Keeps a new record; its revision becomes 1. The claim, if one is given, holds it.
+    /// Keeps a new record; its revision becomes 1. The claim, if one is given, holds it. A conflict if
+    /// there is a record of the run, or was one.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be written.

@@ -115,6 +115,68 @@ async fn i2_the_store_is_bounded_and_closed_records_give_way_first() {
 }
 
 #[tokio::test]
+async fn i2_a_run_whose_record_is_gone_is_not_created_again() {
+    let store = InMemoryRunStore::new().with_max_runs(1);
+    let (mut first, _) = waiting("first");
+    let (second, _) = waiting("second");
+    first.close(ClosedReason::Superseded);
+    let _ = store.create(&first, None).await.unwrap();
+    let _ = store.create(&second, None).await.unwrap();
+    assert_eq!(store.load(&first.run_id).await.unwrap(), None);
+    assert_eq!(
+        store.create(&first, None).await.unwrap(),
+        WriteOutcome::Conflict
+    );
+    let seconds = Arc::new(AtomicU64::new(0));
+    let clock = Arc::clone(&seconds);
+    let store = InMemoryRunStore::new()
+        .with_lifetime(Duration::from_secs(10))
+        .with_clock(move || Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let _ = store.create(&first, None).await.unwrap();
+    for second in [10, 29] {
+        seconds.store(second, Ordering::Relaxed);
+        let _ = store.expire().await.unwrap();
+        let created = store.create(&first, None).await.unwrap();
+        assert_eq!(created, WriteOutcome::Conflict, "after {second} s");
+    }
+    seconds.store(30, Ordering::Relaxed);
+    let created = store.create(&first, None).await.unwrap();
+    assert_eq!(created, WriteOutcome::Written(1));
+}
+
+#[tokio::test]
+async fn i2_claimed_records_give_way_last() {
+    let store = InMemoryRunStore::new().with_max_runs(2);
+    let (mut claimed, _) = waiting("claimed");
+    claimed.close(ClosedReason::Superseded);
+    let claim = RunClaim::new();
+    let _ = store.create(&claimed, Some(&claim)).await.unwrap();
+    for run in ["open", "next"] {
+        let _ = store.create(&waiting(run).0, None).await.unwrap();
+    }
+    assert!(store.load(&claimed.run_id).await.unwrap().is_some());
+    assert_eq!(store.load(&RunId::from("open")).await.unwrap(), None);
+    let held = RunClaim::new();
+    let (other, _) = waiting("other");
+    let _ = store.create(&other, Some(&held)).await.unwrap();
+    let _ = store.create(&waiting("last").0, None).await.unwrap();
+    assert_eq!(store.len(), 2);
+    assert!(store.load(&other.run_id).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_lifetime_without_end_is_no_overflow() {
+    let store = InMemoryRunStore::new().with_lifetime(Duration::MAX);
+    let (record, _) = waiting("r");
+    let _ = store.create(&record, None).await.unwrap();
+    let mut kept = store.load(&record.run_id).await.unwrap().unwrap();
+    kept.close(ClosedReason::Superseded);
+    assert_eq!(store.save(&kept).await.unwrap(), WriteOutcome::Written(2));
+    assert_eq!(store.expire().await.unwrap(), 0);
+    assert_eq!(store.len(), 1);
+}
+
+#[tokio::test]
 async fn a_record_survives_json() {
     let (mut record, request_id) = waiting("r");
     record.settle("other", Settlement::Closed(ClosedReason::Superseded));
