@@ -23,8 +23,7 @@ const fn out(id: &'static str, what: &'static str, reason: &'static str, issue: 
     }
 }
 
-const PAUSING: &str = "nothing pauses yet";
-const STORES: &str = "there is no store yet";
+const STORES: &str = "there is no store yet that outlives the process";
 const PROVIDER: &str = "belongs to the provider that has it";
 
 /// Everything that is left out.
@@ -34,24 +33,6 @@ pub const LEFT_OUT: &[LeftOut] = &[
         "hosted tools and their choice stay in the last request",
         PROVIDER,
         10,
-    ),
-    out(
-        "fi11",
-        "resuming with the declared tool's result",
-        PAUSING,
-        3,
-    ),
-    out(
-        "fi14",
-        "a forced choice is unset on the first request of a resume",
-        PAUSING,
-        3,
-    ),
-    out(
-        "fx01",
-        "the error value is resumable from a record",
-        PAUSING,
-        3,
     ),
     out(
         "c01",

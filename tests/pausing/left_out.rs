@@ -17,12 +17,6 @@ const EARLIER_LEG: &str = "asks and answers are no messages: the record and the 
 /// Everything that is left out.
 pub const LEFT_OUT: &[LeftOut] = &[
     out(
-        "c09",
-        "a context object, a memory provider and middleware attached",
-        "they belong to agents",
-        5,
-    ),
-    out(
         "fi20",
         "asks that are split over two assistant messages stay split",
         EARLIER_LEG,
@@ -41,27 +35,9 @@ pub const LEFT_OUT: &[LeftOut] = &[
         3,
     ),
     out(
-        "fx11",
-        "nested loops share the budget",
-        "no tool runs an agent yet",
-        5,
-    ),
-    out(
         "te16",
         "the node as common parent, one write to a checkpoint store",
         "raf has no graph; the executor alone hands the batch over as one value",
-        3,
-    ),
-    out(
-        "te17",
-        "middleware, handlers and callbacks are not entered for finished calls",
-        "they come with the executor's middleware",
-        6,
-    ),
-    out(
-        "i3",
-        "an option that rejects history with calls of no record",
-        "there is no such option yet",
         3,
     ),
 ];
