@@ -45,6 +45,25 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
+    /// Its word in snake case, without what there is more to say; a provider's own as it is.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::AwaitingToolResults => "awaiting_tool_results",
+            Self::MaxRounds => "max_rounds",
+            Self::ToolRetryLimit => "tool_retry_limit",
+            Self::Budget(_) => "budget",
+            Self::NoProgress => "no_progress",
+            Self::EmptyResponse => "empty_response",
+            Self::Terminated(_) => "terminated",
+            Self::Other(word) => word,
+        }
+    }
+
     /// Whether the leg ended because calls wait for the outside.
     pub const fn is_pause(&self) -> bool {
         matches!(self, Self::AwaitingApproval | Self::AwaitingToolResults)

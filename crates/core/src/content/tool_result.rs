@@ -59,6 +59,20 @@ pub enum ToolErrorClass {
     },
 }
 
+impl ToolErrorClass {
+    /// Its word in snake case, without what there is more to say.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArguments => "invalid_arguments",
+            Self::UnknownTool => "unknown_tool",
+            Self::PermissionDenied => "permission_denied",
+            Self::Failed => "failed",
+            Self::Panicked => "panicked",
+            Self::TimedOut { .. } => "timed_out",
+        }
+    }
+}
+
 /// Why a call was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -83,6 +97,18 @@ impl ToolOutcome {
     /// Whether the call failed. Denied, cancelled and skipped calls did not fail.
     pub const fn is_error(self) -> bool {
         matches!(self, Self::Error(_))
+    }
+
+    /// Its word in snake case, without what there is more to say.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error(_) => "error",
+            Self::Denied => "denied",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Skipped { .. } => "skipped",
+            Self::Unknown => "unknown",
+        }
     }
 
     /// Shorthand for [`ToolOutcome::Skipped`].
