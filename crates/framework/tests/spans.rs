@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use raf_core::{ChatClientExt, ChatClientRunOptions, ChatMessage};
 use raf_framework::{AgentRuntime, FunctionInvokingChatClient};
 use raf_testing::{Behaviour, Reply, ScriptedChatClient, ScriptedTool};
-use raf_tools::ToolRegistry;
+use raf_tools::{ToolLimits, ToolRegistry};
 use tokio::sync::Barrier;
 use tracing::field::{Field, Visit};
 use tracing::instrument::WithSubscriber;
@@ -123,6 +124,13 @@ async fn j1_one_span_per_run_request_and_call_rightly_nested() {
     }
     assert_eq!(requests[0].1.fields["gen_ai.usage.input_tokens"], "100");
     assert_eq!(requests[1].1.fields["gen_ai.usage.output_tokens"], "20");
+    let reasons = |request: usize| -> Vec<String> {
+        let text = &requests[request].1.fields["gen_ai.response.finish_reasons"];
+        let text: String = serde_json::from_str(text).expect("a text");
+        serde_json::from_str(&text).expect("a list")
+    };
+    assert_eq!(reasons(0), ["tool_calls"]);
+    assert_eq!(reasons(1), ["stop"]);
     let calls = spans.named("execute_tool");
     let mut names: Vec<_> = calls
         .iter()
@@ -133,12 +141,52 @@ async fn j1_one_span_per_run_request_and_call_rightly_nested() {
     for (_, call) in &calls {
         assert_eq!(call.parent, Some(run), "a sibling is no parent");
         assert_eq!(call.events, ["body"], "what a body logs is in its own span");
+        assert_eq!(call.fields["raf.tool.outcome"], "\"ok\"");
+        assert!(!call.fields.contains_key("error.type"));
     }
     let everything = format!(
         "{:?}",
         spans.0.lock().unwrap_or_else(PoisonError::into_inner)
     );
     assert!(!everything.contains("secret"), "no contents: {everything}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn j1_a_call_tells_its_outcome_when_it_ends() {
+    let late = ToolLimits::new().with_deadline(Duration::from_secs(1));
+    let tools = ToolRegistry::builder()
+        .with_tool(ScriptedTool::new("fails").always(Behaviour::execution_failed("secret reason")))
+        .with_tool(
+            ScriptedTool::new("late")
+                .with_limits(late)
+                .always(Behaviour::hang()),
+        )
+        .build()
+        .expect("two names");
+    let model = ScriptedChatClient::new([
+        Reply::calls([("1", "fails", "{}"), ("2", "late", "{}")]),
+        Reply::text("done"),
+    ]);
+    let client = FunctionInvokingChatClient::new(Arc::new(model), tools);
+    let spans = Spans::default();
+    client
+        .get_response(&[ChatMessage::user("go")], ChatClientRunOptions::new())
+        .with_subscriber(Registry::default().with(spans.clone()))
+        .await
+        .expect("an answer");
+    let calls = spans.named("execute_tool");
+    let mut ends: Vec<_> = calls
+        .iter()
+        .map(|(_, call)| {
+            let field = |name: &str| call.fields[name].as_str();
+            assert_eq!(field("raf.tool.outcome"), "\"error\"");
+            (field("gen_ai.tool.name"), field("error.type"))
+        })
+        .collect();
+    ends.sort_unstable();
+    let expected = [("\"fails\"", "\"failed\""), ("\"late\"", "\"timed_out\"")];
+    assert_eq!(ends, expected);
+    assert!(!format!("{calls:?}").contains("secret"));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod error;
 mod execution;
 mod function;
 mod handlers;
+mod kept;
 mod kinds;
 mod middleware;
 pub mod name;
@@ -30,7 +31,7 @@ pub use execution::{
     Applied, Batch, BatchCall, BatchContext, BatchEvent, CallState, DoneCall, ErrorPolicy,
     ExecuteOptions, Execution, ExecutionMode, ExecutionOptions, ExecutionUpdate, FinishedCall,
     HoldPolicy, OpenBatch, Preparation, PreparedCall, QueuedCall, ReadyCall, ResultDigest,
-    SettledCall, ToolExecutor, UnknownToolPolicy, address_of, cancelled, rejection,
+    SettledCall, ToolExecutor, UnknownToolPolicy, address_of, cancelled, check_runtime, rejection,
 };
 pub use function::{
     FunctionTool, IntoToolOutput, IntoToolValue, Json, ToolParams, dynamic_tool, parameters_schema,

@@ -27,6 +27,9 @@ pub type ToolArguments = Map<String, Value>;
 ///   [`ToolContext::cancellation`] was signalled and a grace period went by, or when its deadline
 ///   passes. A body that blocks its thread cannot be stopped; use `tokio::task::spawn_blocking`.
 /// - It owns what it needs: arguments and context are moved in.
+/// - Name, declaration, gate, limits and trust are fixed when the tool is registered: they are read
+///   once, and a panic there is a configuration error. A tool whose gate changes is registered again:
+///   a source of tools is asked before every model request.
 #[async_trait]
 pub trait ITool: Debug + Send + Sync {
     /// What the model is told: name, description, JSON Schema of the arguments.
@@ -106,7 +109,8 @@ pub struct ToolLimits {
     /// How long one call may take from its start. Default: the executor's.
     pub deadline: ToolDeadline,
     /// How many bodies of this tool may be in flight at once, over all runs of one executor.
-    /// Default: no limit of its own.
+    /// Another tool of the same name has a bound of its own, and so has one that a source makes
+    /// anew each time that it is asked. Default: no limit of its own.
     pub concurrency: Option<usize>,
     /// Whether a call is a barrier: it waits for all calls before it, and those behind it wait for
     /// it. Default: no.

@@ -369,11 +369,3 @@ async fn nudge(leg: &mut Leg) {
         .build();
     leg.emit(AgentResponseUpdate::Message { message }).await;
 }
-
-/// What a leg ends with where no tokio runtime runs.
-pub(super) fn no_runtime() -> Error {
-    Error::misuse(
-        "the stream was polled outside a tokio runtime: tools and timers need one. Poll it from \
-         inside `#[tokio::main]` or `Runtime::block_on`",
-    )
-}

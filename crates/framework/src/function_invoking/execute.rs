@@ -131,7 +131,7 @@ fn extensions(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -
     if batch.calls().iter().any(is_agent) {
         let until = options
             .max_wall_time
-            .map(|limit| Instant::now() + limit.saturating_sub(leg.worked_for()));
+            .and_then(|limit| Instant::now().checked_add(limit.saturating_sub(leg.worked_for())));
         let calls = leg.run.counters.calls_left(options);
         let outer = leg.allowance().cloned();
         extensions.insert(OuterRun {

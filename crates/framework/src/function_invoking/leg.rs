@@ -118,7 +118,9 @@ impl Leg {
         Self {
             run,
             nested,
-            deadline: options.deadline.map(|deadline| started + deadline),
+            deadline: options
+                .deadline
+                .and_then(|deadline| started.checked_add(deadline)),
             options,
             store,
             claim: RunClaim::new(),

@@ -127,9 +127,7 @@ impl IChatClient for FunctionInvokingChatClient {
         let client = self.clone();
         let messages = messages.to_vec();
         let stream = emit_stream(async move |out: Emitter<AgentResponseUpdate>| {
-            if tokio::runtime::Handle::try_current().is_err() {
-                return Err(drive::no_runtime());
-            }
+            raf_tools::check_runtime()?;
             let store = options
                 .run_store()
                 .unwrap_or_else(|| Arc::clone(&client.options().run_store));

@@ -287,7 +287,8 @@ fn record(span: &Span, end: &ReplyEnd, usage: Option<&Usage>) {
     }
     match end {
         ReplyEnd::Whole { reason, .. } => {
-            span.record("gen_ai.response.finish_reasons", format!("{reason:?}"));
+            let reasons = format!("[{:?}]", reason.as_str());
+            span.record("gen_ai.response.finish_reasons", reasons);
         }
         ReplyEnd::Failed(error) => {
             span.record("error.type", error.kind().as_str());

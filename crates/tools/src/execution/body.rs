@@ -99,7 +99,7 @@ fn returned(end: Result<Result<BodyValue, ToolError>, Box<dyn Any + Send>>) -> B
 }
 
 /// The message of a panic.
-pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -11,11 +11,12 @@ use raf_core::{
 };
 
 use super::alone::{ExecuteOptions, Execution, ExecutionUpdate};
-use super::batch::{Batch, BatchContext, QueuedCall};
+use super::batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
 use super::open_batch::{Applied, BatchCall, CallState, HoldPolicy, OpenBatch};
 use super::options::ExecutionOptions;
 use super::permits::ToolPermits;
 use super::prepare::{Preparation, SettledCall};
+use super::runtime::check_runtime;
 use crate::registry::ToolRegistry;
 use crate::toolset::ToolSet;
 
@@ -61,7 +62,7 @@ impl ToolExecutor {
     ///
     /// # Errors
     /// [`ErrorKind::Misuse`](raf_core::ErrorKind::Misuse) if the message is not an assistant's, has
-    /// no calls, or no tokio runtime runs. What tools fail with is in the results.
+    /// no calls, or no tokio runtime with timers runs. What tools fail with is in the results.
     pub async fn execute(
         &self,
         message: &ChatMessage,
@@ -243,7 +244,10 @@ impl ToolExecutor {
                     }
                     None => continue,
                 };
-                open.settle_rest(outcome);
+                for settled in open.settle_rest(outcome) {
+                    let event = BatchEvent::Finished(FinishedCall::from_settled(settled));
+                    out.emit(ExecutionUpdate::Event(event)).await;
+                }
             }
             open.make_requests();
             record.round = open.round();
@@ -298,14 +302,4 @@ async fn end_of(mut updates: BoxStream<'static, ExecutionUpdate>) -> Result<Exec
         }
     }
     Err(Error::misuse("the batch ended without its end"))
-}
-
-fn check_runtime() -> Result<()> {
-    if tokio::runtime::Handle::try_current().is_ok() {
-        return Ok(());
-    }
-    Err(Error::misuse(
-        "tools run on a tokio runtime, and none is running here: call this from inside \
-         `#[tokio::main]` or `Runtime::block_on`",
-    ))
 }

@@ -12,11 +12,13 @@ mod permits;
 mod prepare;
 mod progress;
 mod render;
+mod runtime;
 mod stopping;
 mod unknown;
 
 pub use alone::{ExecuteOptions, Execution, ExecutionUpdate};
 pub use batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
+pub(crate) use body::panic_message;
 pub use digest::ResultDigest;
 pub use executor::ToolExecutor;
 pub(crate) use invoke::{Terminal, panic_error};
@@ -25,4 +27,5 @@ pub use open_batch::{
 };
 pub use options::{ErrorPolicy, ExecutionMode, ExecutionOptions, UnknownToolPolicy};
 pub use prepare::{Preparation, PreparedCall, ReadyCall, SettledCall};
+pub use runtime::check_runtime;
 pub use stopping::cancelled;

@@ -10,7 +10,7 @@ use super::options::{ExecutionOptions, UnknownToolPolicy};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::output::ToolOutput;
-use crate::registered::RegisteredTool;
+use crate::registered::{RegisteredTool, ToolIdentity};
 use crate::tool::{ITool, ToolArguments, ToolLimits};
 use crate::toolset::ToolSet;
 
@@ -31,19 +31,25 @@ pub(super) fn unknown(
     tools: &ToolSet,
     name: &str,
 ) -> Result<Unknown, String> {
-    let stands_for = |handler| {
-        RegisteredTool::unchecked(Arc::new(UnknownTool {
+    let stands_for = |handler: Option<Arc<dyn ITool>>| {
+        let identity = handler.as_ref().map(ToolIdentity::of);
+        let tool = UnknownTool {
             declaration: ToolDeclaration::new(name, ""),
             handler,
-        }))
+        };
+        // A handler that panics when it is asked what it is handles nothing.
+        RegisteredTool::unchecked(Arc::new(tool), identity).map_err(|error| {
+            tracing::warn!(%error, "the handler of unknown tools cannot be called");
+            refusal(tools, name)
+        })
     };
     match &options.unknown_tools {
         UnknownToolPolicy::Handle(handler) => Ok(Unknown {
-            tool: stands_for(Some(Arc::clone(handler))),
+            tool: stands_for(Some(Arc::clone(handler)))?,
             refusal: None,
         }),
         UnknownToolPolicy::ToModel if is_wrapped(options, name) => Ok(Unknown {
-            tool: stands_for(None),
+            tool: stands_for(None)?,
             refusal: Some(refusal(tools, name)),
         }),
         UnknownToolPolicy::ToModel | UnknownToolPolicy::Stop => Err(refusal(tools, name)),

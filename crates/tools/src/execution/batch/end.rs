@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, PoisonError};
 
-use raf_core::{AbandonedCall, Occurrence, RunId, TerminationCause};
+use raf_core::{AbandonedCall, Occurrence, RunId, TerminationCause, ToolOutcome};
 use tokio::task::JoinError;
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::{Batch, BatchEvent, FinishedCall, Held, Running};
 use crate::execution::body::{BodyEnd, panic_message};
@@ -12,6 +13,14 @@ use crate::execution::invoke::lock;
 use crate::execution::options::{ErrorPolicy, ExecutionMode};
 use crate::execution::prepare::{ReadyCall, SettledCall};
 use crate::execution::render::{BodyOutcome, Rendered, render};
+
+/// Writes to the span of a call what became of it.
+fn tell_outcome(span: &Span, outcome: ToolOutcome) {
+    span.record("raf.tool.outcome", outcome.as_str());
+    if let ToolOutcome::Error(class) = outcome {
+        span.record("error.type", class.as_str());
+    }
+}
 
 impl Batch {
     pub(super) fn joined(&mut self, joined: Result<(Occurrence, BodyEnd), JoinError>) {
@@ -55,6 +64,7 @@ impl Batch {
         if let (BodyEnd::NeverEntered, Some(cause)) = (&end, self.stop_cause) {
             let ready = &body.ready;
             let outcome = cause.not_started();
+            tell_outcome(&body.span, outcome);
             self.report(SettledCall::new(occurrence, &ready.call, outcome, None));
             return;
         }
@@ -62,6 +72,7 @@ impl Batch {
         let ready = body.ready.ran(&mut entries, &end);
         match render(&ready, end, body.entered, &self.options) {
             BodyOutcome::Interrupted(interrupt) => {
+                body.span.record("raf.tool.outcome", "interrupted");
                 let ready = Arc::unwrap_or_clone(ready).interrupted(&entries);
                 let in_order = self.options.mode == ExecutionMode::Sequential || body.exclusive;
                 self.held = if in_order || self.held == Held::All {
@@ -76,7 +87,10 @@ impl Batch {
                     request_id,
                 });
             }
-            BodyOutcome::Settled(rendered) => self.finish(&ready, rendered),
+            BodyOutcome::Settled(rendered) => {
+                tell_outcome(&body.span, rendered.result.outcome());
+                self.finish(&ready, rendered);
+            }
         }
     }
 
@@ -130,6 +144,7 @@ impl Batch {
             if let BodyOutcome::Settled(rendered) =
                 render(&body.ready, end, body.entered, &self.options)
             {
+                tell_outcome(&body.span, rendered.result.outcome());
                 self.finish(&body.ready, rendered);
             }
         }

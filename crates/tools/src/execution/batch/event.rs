@@ -1,7 +1,8 @@
 //! What a batch belongs to, what goes into it, what happens in it.
 
 use raf_core::{
-    Cancellation, Content, Extensions, NestedUpdate, Occurrence, RunId, ToolCall, ToolResult,
+    Cancellation, Content, Extensions, NestedUpdate, Occurrence, RunId, ToolCall, ToolErrorClass,
+    ToolOutcome, ToolResult,
 };
 
 use crate::context::NestedReport;
@@ -106,6 +107,24 @@ pub struct FinishedCall {
     pub digest: ResultDigest,
     /// Whether equal calls of this tool are a way to wait.
     pub polling: bool,
+}
+
+impl FinishedCall {
+    /// A call that was not run.
+    pub(in crate::execution) fn from_settled(settled: SettledCall) -> Self {
+        let outcome = settled.result.outcome();
+        let text = match outcome {
+            ToolOutcome::Error(ToolErrorClass::InvalidArguments) => settled.result.text(),
+            _ => String::new(),
+        };
+        Self {
+            occurrence: settled.occurrence,
+            call: settled.call,
+            digest: ResultDigest::of(outcome, &text),
+            result: settled.result,
+            polling: false,
+        }
+    }
 }
 
 /// One item of the queue.

@@ -14,19 +14,16 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use raf_core::{
-    AbandonedCall, Cancellation, Occurrence, SkipReason, TerminationCause, ToolErrorClass,
-    ToolOutcome,
-};
+use raf_core::{AbandonedCall, Cancellation, Occurrence, SkipReason, TerminationCause};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::context::NestedReport;
 
 pub use self::event::{BatchContext, BatchEvent, FinishedCall, QueuedCall};
 use super::body::BodyEnd;
-use super::digest::ResultDigest;
 use super::invoke::Entries;
 use super::options::ExecutionOptions;
 use super::permits::ToolPermits;
@@ -77,6 +74,8 @@ struct Running {
     nested: Arc<Mutex<NestedReport>>,
     abort: AbortHandle,
     give_up_at: Option<Instant>,
+    /// Its `execute_tool` span.
+    span: Span,
     counts: bool,
     exclusive: bool,
     /// Whether the body was entered, and not only its middleware.
@@ -198,9 +197,9 @@ impl Batch {
         }
         self.stop_cause = Some(cause);
         self.stop.cancel();
-        let give_up_at = Instant::now() + self.options.grace + BACKSTOP;
+        let give_up_at = self.give_up_at(Duration::ZERO);
         for body in self.running.values_mut() {
-            body.give_up_at = Some(give_up_at);
+            body.give_up_at = give_up_at;
         }
         for queued in std::mem::take(&mut self.queue) {
             let settled = match queued {
@@ -235,17 +234,15 @@ impl Batch {
     }
 
     fn report(&mut self, settled: SettledCall) {
-        let outcome = settled.result.outcome();
-        let text = match outcome {
-            ToolOutcome::Error(ToolErrorClass::InvalidArguments) => settled.result.text(),
-            _ => String::new(),
-        };
-        self.events.push_back(BatchEvent::Finished(FinishedCall {
-            occurrence: settled.occurrence,
-            call: settled.call,
-            digest: ResultDigest::of(outcome, &text),
-            result: settled.result,
-            polling: false,
-        }));
+        let finished = FinishedCall::from_settled(settled);
+        self.events.push_back(BatchEvent::Finished(finished));
+    }
+
+    /// When a body that may take this long, and then its grace, is given up; `None` is never.
+    fn give_up_at(&self, wait: Duration) -> Option<Instant> {
+        let whole = wait
+            .saturating_add(self.options.grace)
+            .saturating_add(BACKSTOP);
+        Instant::now().checked_add(whole)
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use raf_core::TerminationCause;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 use tracing::Instrument;
 use tracing::instrument::WithSubscriber;
 
-use super::{BACKSTOP, Batch, BatchEvent, Held, QueuedCall, Running};
+use super::{Batch, BatchEvent, Held, QueuedCall, Running};
 use crate::context::ToolContext;
 use crate::execution::body::{BodyLimits, run_body};
 use crate::execution::invoke::Invocation;
@@ -54,7 +53,7 @@ impl Batch {
                     let name = ready.tool.name().to_owned();
                     let permit = match self.granted.remove(&name) {
                         Some(permit) => Ok(permit),
-                        None => self.permits.acquire(&name, bound),
+                        None => self.permits.acquire(ready.tool.identity(), bound),
                     };
                     match permit {
                         Ok(permit) => Some(permit),
@@ -121,6 +120,7 @@ impl Batch {
             gen_ai.tool.call.id = ready.call.id(),
             raf.run.id = self.context.run_id.as_str(),
             raf.tool.outcome = tracing::field::Empty,
+            error.type = tracing::field::Empty,
         );
         let invocation = Invocation::new(
             Arc::clone(&ready),
@@ -136,12 +136,12 @@ impl Batch {
             (occurrence, end)
         };
         // A subscriber of this scope alone reaches the body too.
-        let task = task.instrument(span).with_current_subscriber();
+        let task = task.instrument(span.clone()).with_current_subscriber();
         let abort = self.bodies.spawn(task);
         let running = Running {
             abort,
-            give_up_at: deadline
-                .map(|deadline| Instant::now() + deadline + self.options.grace + BACKSTOP),
+            give_up_at: deadline.and_then(|deadline| self.give_up_at(deadline)),
+            span,
             counts: !limits.agent_backed,
             exclusive: limits.exclusive,
             entered: false,

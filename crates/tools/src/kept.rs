@@ -1,0 +1,88 @@
+//! A tool whose name, gate, limits and trust were read once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use raf_core::{Error, Result, ToolDeclaration, TrustLabel};
+
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::execution::panic_message;
+use crate::output::ToolOutput;
+use crate::tool::{ITool, ToolArguments, ToolLimits};
+
+/// What a tool says of itself, read when it is registered, around its body: nothing that it says later
+/// can change or end a run.
+pub(crate) struct KeptTool {
+    inner: Arc<dyn ITool>,
+    declaration: ToolDeclaration,
+    name: String,
+    requires_approval: bool,
+    limits: ToolLimits,
+    trust: TrustLabel,
+}
+
+impl KeptTool {
+    /// Reads a tool.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) if it panics.
+    pub(crate) fn read(tool: &Arc<dyn ITool>) -> Result<Self> {
+        let read = || Self {
+            inner: Arc::clone(tool),
+            declaration: tool.declaration().clone(),
+            name: tool.name().to_owned(),
+            requires_approval: tool.requires_approval(),
+            limits: tool.limits(),
+            trust: tool.trust(),
+        };
+        catch_unwind(AssertUnwindSafe(read)).map_err(|payload| {
+            let name = catch_unwind(AssertUnwindSafe(|| tool.name().to_owned()));
+            let name = name.unwrap_or_else(|_| "without a name".to_owned());
+            Error::configuration(format!(
+                "the tool '{name}' panicked when it was asked for its name, declaration, gate, \
+                 limits and trust: {}",
+                panic_message(&*payload)
+            ))
+        })
+    }
+}
+
+impl std::fmt::Debug for KeptTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl ITool for KeptTool {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.declaration
+    }
+
+    async fn call(
+        &self,
+        context: ToolContext,
+        arguments: ToolArguments,
+    ) -> std::result::Result<ToolOutput, ToolError> {
+        self.inner.call(context, arguments).await
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn requires_approval(&self) -> bool {
+        self.requires_approval
+    }
+
+    fn limits(&self) -> ToolLimits {
+        self.limits.clone()
+    }
+
+    fn trust(&self) -> TrustLabel {
+        self.trust
+    }
+}
