@@ -1,4 +1,5 @@
-//! The guides name every kind of error, every way in which a leg ends, and every option.
+//! The guides name every kind of error, every way in which a leg ends, and every option of a run and of
+//! the loop.
 
 use std::path::Path;
 
@@ -62,6 +63,22 @@ fn options_has_a_row_for_every_option() {
         .map(|(field, _)| field)
         .collect();
     check(include_str!("../../docs/options.md"), &fields);
+}
+
+#[test]
+fn loop_has_a_row_for_every_option_of_the_loop() {
+    let source = include_str!("../../crates/framework/src/function_invoking/options.rs");
+    let (_, fields) = source
+        .split_once("pub struct FunctionInvokingOptions {\n")
+        .expect("the struct is there");
+    let (fields, _) = fields.split_once("\n}").expect("it ends");
+    let names: Vec<&str> = fields
+        .lines()
+        .filter_map(|line| line.strip_prefix("    pub "))
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, _)| name)
+        .collect();
+    check(include_str!("../../docs/loop.md"), &names);
 }
 
 /// A heading as the anchor that it has on a page.
