@@ -28,24 +28,37 @@ impl KeptTool {
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) if it panics.
-    pub(crate) fn read(tool: &Arc<dyn ITool>) -> Result<Self> {
-        let read = || Self {
-            inner: Arc::clone(tool),
-            declaration: tool.declaration().clone(),
-            name: tool.name().to_owned(),
-            requires_approval: tool.requires_approval(),
-            limits: tool.limits(),
-            trust: tool.trust(),
+    pub(crate) fn read(tool: Arc<dyn ITool>) -> Result<Self> {
+        let read = || {
+            let declaration = tool.declaration().clone();
+            let name = tool.name().to_owned();
+            (
+                declaration,
+                name,
+                tool.requires_approval(),
+                tool.limits(),
+                tool.trust(),
+            )
         };
-        catch_unwind(AssertUnwindSafe(read)).map_err(|payload| {
-            let name = catch_unwind(AssertUnwindSafe(|| tool.name().to_owned()));
-            let name = name.unwrap_or_else(|_| "without a name".to_owned());
-            Error::configuration(format!(
-                "the tool '{name}' panicked when it was asked for its name, declaration, gate, \
-                 limits and trust: {}",
-                panic_message(&*payload)
-            ))
-        })
+        match catch_unwind(AssertUnwindSafe(read)) {
+            Ok((declaration, name, requires_approval, limits, trust)) => Ok(Self {
+                inner: tool,
+                declaration,
+                name,
+                requires_approval,
+                limits,
+                trust,
+            }),
+            Err(payload) => {
+                let name = catch_unwind(AssertUnwindSafe(|| tool.name().to_owned()));
+                let name = name.unwrap_or_else(|_| "without a name".to_owned());
+                Err(Error::configuration(format!(
+                    "the tool '{name}' panicked when it was asked for its name, declaration, gate, \
+                     limits and trust: {}",
+                    panic_message(&*payload)
+                )))
+            }
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl RegisteredTool {
     /// As [`RegisteredTool::new`].
     pub fn from_shared(tool: Arc<dyn ITool>) -> Result<Self> {
         let identity = ToolIdentity::of(&tool);
-        let tool: Arc<dyn ITool> = Arc::new(KeptTool::read(&tool)?);
+        let tool: Arc<dyn ITool> = Arc::new(KeptTool::read(tool)?);
         crate::name::check(tool.name())?;
         let schema = CompiledSchema::compile(tool.declaration())?;
         Ok(Self(Arc::new(Inner {
@@ -80,7 +80,7 @@ impl RegisteredTool {
     pub(crate) fn unchecked(tool: Arc<dyn ITool>, identity: Option<ToolIdentity>) -> Result<Self> {
         let identity = identity.unwrap_or_else(|| ToolIdentity::of(&tool));
         Ok(Self(Arc::new(Inner {
-            tool: Arc::new(KeptTool::read(&tool)?),
+            tool: Arc::new(KeptTool::read(tool)?),
             schema: CompiledSchema::any_object(),
             identity,
         })))
