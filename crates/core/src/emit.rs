@@ -26,9 +26,15 @@ pub struct Emitter<T>(Slot<T>);
 impl<T> Emitter<T> {
     /// Hands one item to the consumer; returns when the consumer asks for the next.
     ///
-    /// Cancel-safety: an item that was handed over stays handed over.
+    /// Cancel-safety: an item that was handed over stays handed over. It is at the first poll, unless
+    /// the item before it, whose future was dropped, still waits for the consumer.
     pub async fn emit(&mut self, item: T) {
+        self.taken().await;
         *lock(&self.0) = Some(item);
+        self.taken().await;
+    }
+
+    async fn taken(&self) {
         poll_fn(|_| {
             if lock(&self.0).is_none() {
                 Poll::Ready(())
@@ -108,3 +114,24 @@ impl<T> Stream for EmitStream<T> {
 }
 
 impl<T> Unpin for EmitStream<T> {}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt};
+
+    use super::{Emitter, emit_stream};
+
+    #[tokio::test]
+    async fn an_item_whose_future_was_dropped_is_not_overwritten() {
+        let stream = emit_stream(async |mut out: Emitter<u32>| {
+            assert!(out.emit(1).now_or_never().is_none());
+            // Not handed over: the first one still waits.
+            assert!(out.emit(2).now_or_never().is_none());
+            out.emit(3).await;
+            assert!(out.emit(4).now_or_never().is_none());
+            Ok(())
+        });
+        let items: Vec<u32> = stream.map(|item| item.unwrap()).collect().await;
+        assert_eq!(items, [1, 3, 4]);
+    }
+}
