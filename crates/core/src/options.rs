@@ -1,5 +1,6 @@
 //! What a caller says of one run.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,10 @@ use crate::record::PausedRun;
 /// Options of one leg. Everything is unset by default: the provider's own defaults hold.
 ///
 /// Steps of the loop never change the caller's copy. On resume they are given again.
-#[derive(Clone, Debug, Default)]
+///
+/// `Debug` shows no contents: of the extra body the names only, of the tools theirs, how many answers
+/// there are, and which run is given back.
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ChatClientRunOptions {
     /// The model, as the provider names it.
@@ -60,6 +64,41 @@ pub struct ChatClientRunOptions {
     pub deadline: Option<Duration>,
     /// Per-run things that only some layers know.
     pub extensions: Extensions,
+}
+
+impl fmt::Debug for ChatClientRunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<&str> = self.tools.iter().map(ToolDeclaration::name).collect();
+        let extra_body: Vec<&String> = self.extra_body.keys().collect();
+        f.debug_struct("ChatClientRunOptions")
+            .field("model", &self.model)
+            .field("temperature", &self.temperature)
+            .field("top_p", &self.top_p)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("stop", &self.stop)
+            .field("seed", &self.seed)
+            .field("frequency_penalty", &self.frequency_penalty)
+            .field("presence_penalty", &self.presence_penalty)
+            .field("tools", &tools)
+            .field("tool_choice", &self.tool_choice)
+            .field("parallel_tool_calls", &self.parallel_tool_calls)
+            .field("response_format", &self.response_format)
+            .field("reasoning_effort", &self.reasoning_effort)
+            .field("extra_body", &extra_body)
+            .field(
+                "tool_approval_responses",
+                &self.tool_approval_responses.len(),
+            )
+            .field(
+                "paused_run",
+                &self.paused_run.as_ref().map(PausedRun::run_id),
+            )
+            .field("session_id", &self.session_id)
+            .field("cancellation", &self.cancellation)
+            .field("deadline", &self.deadline)
+            .field("extensions", &self.extensions)
+            .finish()
+    }
 }
 
 impl ChatClientRunOptions {
@@ -310,5 +349,27 @@ impl ReasoningEffort {
             Self::High => "high",
             Self::Other(word) => word,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ChatClientRunOptions;
+    use crate::{PausedRun, RunId, RunRecord, ToolApprovalResponse};
+
+    #[test]
+    fn debug_shows_no_contents() {
+        let mut record = RunRecord::new(RunId::from("run-1"));
+        record.counters = json!("secret counters");
+        let options = ChatClientRunOptions::new()
+            .with_extra_body("api_key", json!("secret key"))
+            .with_paused_run(PausedRun::new(record))
+            .with_tool_approval_responses([ToolApprovalResponse::deny("r", "secret reason")]);
+        let shown = format!("{options:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+        assert!(shown.contains("api_key") && shown.contains("run-1"));
+        assert!(shown.contains("tool_approval_responses: 1"), "{shown}");
     }
 }
