@@ -140,3 +140,12 @@ fn a_transcript_has_results_in_call_order_and_a_history_is_balanced() {
     assert_eq!(texts(&record.transcript()), ["a", "c"]);
     assert_eq!(texts(&record.history()), ["a", "b", "c"]);
 }
+
+#[tokio::test]
+async fn a_lifetime_without_end_is_no_overflow() {
+    let store = InMemorySessionStore::new().with_lifetime(Duration::MAX);
+    let written = store.write("s", 0, says("a")).await.unwrap();
+    assert_eq!(written, WriteOutcome::Written(1));
+    assert_eq!(store.expire().await.unwrap(), 0);
+    assert!(store.load("s").await.unwrap().is_some());
+}

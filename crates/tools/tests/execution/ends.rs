@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
-use raf_core::{CancellationToken, Content, ToolErrorClass, ToolOutcome};
+use raf_core::{CancellationToken, Content, ErrorKind, ToolErrorClass, ToolOutcome};
 use raf_testing::{Behaviour, Latch, ScriptedTool};
 use raf_tools::{
     BatchEvent, ErrorPolicy, ExecuteOptions, ExecutionOptions, ExecutionUpdate, ToolLimits,
@@ -270,4 +270,55 @@ async fn te36_a_first_piece_is_shown_before_its_body_ends() {
         panic!("the end comes last");
     };
     assert_eq!(texts(&execution), ["1=xy"]);
+}
+
+#[tokio::test]
+async fn d5_every_outcome_of_a_batch_that_was_ended_is_told() {
+    let fatal = ScriptedTool::new("fatal").always(Behaviour::fatal("stop"));
+    let gated = ScriptedTool::new("gated")
+        .gated()
+        .always(Behaviour::text("x"));
+    let executor = executor(ExecutionOptions::new(), &[&fatal, &gated]);
+    let updates = executor
+        .stream(&message(&["fatal#1", "gated#2"]), ExecuteOptions::new())
+        .unwrap();
+    let updates: Vec<ExecutionUpdate> = updates.collect().await;
+    let mut told = Vec::new();
+    for update in &updates {
+        if let ExecutionUpdate::Event(BatchEvent::Finished(finished)) = update {
+            told.push((finished.result.call_id(), finished.result.outcome()));
+        }
+    }
+    let Some(ExecutionUpdate::End(end)) = updates.last() else {
+        panic!("the end comes last");
+    };
+    let results = end.results.iter();
+    let results: Vec<_> = results
+        .map(|result| (result.call_id(), result.outcome()))
+        .collect();
+    assert_eq!(told, results);
+    assert_eq!(told.len(), 2);
+}
+
+#[tokio::test]
+async fn deadlines_and_grace_without_end_are_no_overflow() {
+    let limits = ToolLimits::new().with_deadline(Duration::MAX);
+    let tool = ScriptedTool::returning("f", "x").with_limits(limits);
+    let options = ExecutionOptions::new().with_grace(Duration::MAX);
+    let execution = execute(&executor(options, &[&tool]), &["f#1"]).await;
+    assert_eq!(texts(&execution), ["1=x"]);
+}
+
+#[test]
+fn a_runtime_without_timers_is_a_misuse() {
+    let tool = ScriptedTool::returning("f", "x");
+    let executor = executor(ExecutionOptions::new(), &[&tool]);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let message = message(&["f#1"]);
+    let ended = runtime.block_on(executor.execute(&message, ExecuteOptions::new()));
+    let error = ended.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misuse);
+    assert!(error.to_string().contains("enable_time"));
 }
