@@ -44,14 +44,20 @@ fn tools(notes: &Notes) -> [FunctionTool; 3] {
             async move { notes }
         }),
         tool_fn("add_note", "Adds a note.", move |note: Note| {
-            add.lock().unwrap_or_else(PoisonError::into_inner).push(note.text);
+            add.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(note.text);
             async { "added" }
         }),
-        tool_fn("delete_note", "Deletes a note, word for word.", move |note: Note| {
-            let mut notes = delete.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.retain(|text| *text != note.text);
-            async { "deleted" }
-        })
+        tool_fn(
+            "delete_note",
+            "Deletes a note, word for word.",
+            move |note: Note| {
+                let mut notes = delete.lock().unwrap_or_else(PoisonError::into_inner);
+                notes.retain(|text| *text != note.text);
+                async { "deleted" }
+            },
+        )
         .with_approval(),
     ]
 }
@@ -71,7 +77,9 @@ impl Lines {
         let mut lines: VecDeque<String> = io::stdin().lock().lines().collect::<Result<_, _>>()?;
         if lines.is_empty() {
             println!("(nobody is at a terminal: the program talks to itself)");
-            lines.extend(["What do I have to do?", "The plants are watered.", "y"].map(String::from));
+            lines.extend(
+                ["What do I have to do?", "The plants are watered.", "y"].map(String::from),
+            );
         }
         Ok(Self::Script(Arc::new(Mutex::new(lines))))
     }
@@ -80,7 +88,10 @@ impl Lines {
     async fn next(&self, prompt: &'static str) -> Result<Option<String>, Box<dyn Error>> {
         match self {
             Self::Script(lines) => {
-                let line = lines.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let line = lines
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front();
                 println!("{prompt}{}", line.as_deref().unwrap_or_default());
                 Ok(line)
             }
@@ -106,7 +117,10 @@ impl Lines {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let notes: Notes = Arc::new(Mutex::new(vec!["water the plants".into(), "buy bread".into()]));
+    let notes: Notes = Arc::new(Mutex::new(vec![
+        "water the plants".into(),
+        "buy bread".into(),
+    ]));
     let agent = AgentRuntime::builder(raf_examples::provider(script())?)
         .instructions("You keep the user's notes. Be brief.")
         .tools(tools(&notes))
@@ -133,7 +147,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Plays a turn; says how it ended if calls wait.
-async fn turn(agent: &AgentRuntime, request: AgentRequest) -> Result<Option<Finish>, Box<dyn Error>> {
+async fn turn(
+    agent: &AgentRuntime,
+    request: AgentRequest,
+) -> Result<Option<Finish>, Box<dyn Error>> {
     let stop = CancellationToken::new();
     let options = ChatClientRunOptions::new().with_cancellation(stop.clone());
     let mut run = agent.run(request.with_options(options));
@@ -166,7 +183,10 @@ async fn ask(
 ) -> Result<Vec<ToolApprovalResponse>, Box<dyn Error>> {
     let mut answers = Vec::new();
     for request in pending.iter().filter_map(PendingCall::approval) {
-        println!("  ? {} wants to run with {}", request.tool, request.arguments);
+        println!(
+            "  ? {} wants to run with {}",
+            request.tool, request.arguments
+        );
         let answer = lines.next("    [y]es or [n]o: ").await?.unwrap_or_default();
         answers.extend(match answer.trim() {
             "y" => Some(ToolApprovalResponse::approve(&request.request_id)),

@@ -24,9 +24,11 @@ struct City {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let weather = tool_fn("weather", "Tomorrow's weather in a city.", |city: City| async move {
-        format!("{}: sun, 24 °C", city.city)
-    });
+    let weather = tool_fn(
+        "weather",
+        "Tomorrow's weather in a city.",
+        |city: City| async move { format!("{}: sun, 24 °C", city.city) },
+    );
     let meteorologist = AgentRuntime::builder(raf_examples::provider(meteorologist())?)
         .name("meteorologist")
         .description("Knows the weather of tomorrow.")
@@ -60,7 +62,12 @@ fn show(update: &AgentResponseUpdate) -> io::Result<()> {
         AgentResponseUpdate::ToolStarted { call, .. } => println!("  > {} is asked", call.name),
         AgentResponseUpdate::Nested { nested, .. } => {
             // The id of a nested run is the address of its call: its last part is the tool.
-            let who = nested.run_id.as_str().rsplit('/').next().unwrap_or_default();
+            let who = nested
+                .run_id
+                .as_str()
+                .rsplit('/')
+                .next()
+                .unwrap_or_default();
             match &nested.update {
                 AgentResponseUpdate::ToolCalled { result, .. } => {
                     println!("    {who} looks: {}", result.text());
@@ -86,8 +93,16 @@ fn show(update: &AgentResponseUpdate) -> io::Result<()> {
 fn planner() -> [Reply; 2] {
     [
         raf_examples::say("I will ask those who know.")
-            .call("call_1", "meteorologist", r#"{"task": "The weather in Bern tomorrow?"}"#)
-            .call("call_2", "guide", r#"{"task": "What is there to see in Bern outdoors?"}"#),
+            .call(
+                "call_1",
+                "meteorologist",
+                r#"{"task": "The weather in Bern tomorrow?"}"#,
+            )
+            .call(
+                "call_2",
+                "guide",
+                r#"{"task": "What is there to see in Bern outdoors?"}"#,
+            ),
         raf_examples::say("It will be sunny: take a walk in the rose garden."),
     ]
 }
@@ -100,5 +115,7 @@ fn meteorologist() -> [Reply; 2] {
 }
 
 fn guide() -> [Reply; 1] {
-    [Reply::text("The rose garden looks over the whole old town.")]
+    [Reply::text(
+        "The rose garden looks over the whole old town.",
+    )]
 }

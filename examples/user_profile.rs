@@ -41,7 +41,11 @@ impl IContextProvider for Profile {
 
     /// Asked at the beginning of each run: what it says is as fresh as the run.
     async fn provide(&self, _: &ContextRequest<'_>) -> Result<ProvidedContext> {
-        let now = self.language.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let now = self
+            .language
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let language = Arc::clone(&self.language);
         let remember = tool_fn(
             "set_language",
@@ -94,12 +98,20 @@ async fn main() -> Result<()> {
 fn script() -> [Reply; 4] {
     let greet = |request: &ScriptedRequest| {
         let instructed = request.messages[0].text();
-        let name = if instructed.contains("Ada") { "Ada" } else { "stranger" };
+        let name = if instructed.contains("Ada") {
+            "Ada"
+        } else {
+            "stranger"
+        };
         raf_examples::say(&format!("Hello, {name}."))
     };
     let answer = |request: &ScriptedRequest| {
         let german = request.messages[0].text().contains("in German");
-        raf_examples::say(if german { "Du heißt Ada." } else { "You are Ada." })
+        raf_examples::say(if german {
+            "Du heißt Ada."
+        } else {
+            "You are Ada."
+        })
     };
     [
         Reply::from_fn(greet),
