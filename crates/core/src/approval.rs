@@ -244,7 +244,7 @@ impl fmt::Display for RefusalReason {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClosedReason {
-    /// A new message of the user took its place.
+    /// A new message of the user took its place, or the conversation went on without an answer.
     Superseded,
     /// It was not answered in time.
     Expired,

@@ -35,6 +35,9 @@ use super::policy::IApprovalPolicy;
 /// | `run_store` | in memory, 10,000 runs, 24 hours | |
 /// | `approval_policy` | none | decides before people do |
 /// | `hooks` | none | `Terminated(Hook)` if one says stop |
+/// | `additional_tools` | none | can be called; the model is not told of them |
+/// | `tool_sources` | none | asked before each request |
+/// | `execution.mode` | parallel | |
 /// | `execution.max_concurrency` | 16 bodies at once | |
 /// | `execution.deadline` | 60 s a call | `timed_out` |
 /// | `execution.grace` | 2 s after a cancel | `cancelled`, reported as abandoned |
@@ -65,7 +68,8 @@ pub struct FunctionInvokingOptions {
     pub max_calls_per_turn: Option<u32>,
     /// The most calls of one tool in a run.
     pub max_calls_per_tool: Option<u32>,
-    /// The longest time that a run may work. Looked at before a request and before a batch.
+    /// The longest time that a run may work. Looked at before a request, and before
+    /// each body of a batch that has not started.
     pub max_wall_time: Option<Duration>,
     /// How many identical rounds end the run; 0 is off.
     pub no_progress_rounds: u32,
