@@ -13,13 +13,18 @@ const CASES: &[&str] = &[
 
 #[test]
 fn every_case_has_a_test_whose_name_starts_with_it() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let files = std::fs::read_dir(folder).unwrap().flatten();
-    let sources: String = files
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(root.join("tests")).unwrap().flatten();
+    let mut sources: String = files
         .map(|file| file.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();
+    // A scenario file is a test that bears its name.
+    for file in std::fs::read_dir(root.join("scenarios")).unwrap().flatten() {
+        let name = file.file_name();
+        sources.extend(["fn ", &name.to_string_lossy(), "\n"]);
+    }
     let missing: Vec<&&str> = CASES
         .iter()
         .filter(|id| !sources.contains(&format!("fn {id}_")))

@@ -141,6 +141,12 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "wrappers are types",
     ),
     rust(
+        "fi19",
+        "a gate inside a wrapper",
+        "fi19_approval_is_asked_for_the_wrapped",
+        "wrappers are types",
+    ),
+    rust(
         "fx11",
         "nested loops share the budget",
         "fx11_nested_loops",
