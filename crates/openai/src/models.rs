@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::OpenAiChatClient;
 use crate::json::Json;
 use crate::stream::{error_body, whole_body};
-use crate::watch::{Watch, later};
+use crate::watch::{Watch, has_timers, later};
 
 /// A model that an endpoint offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +64,9 @@ impl OpenAiChatClient {
     /// # Errors
     /// As a run's stream; [`ErrorKind::Misuse`](raf_core::ErrorKind::Misuse) outside a tokio runtime.
     pub async fn list_models(&self) -> Result<Vec<ModelInfo>> {
-        if tokio::runtime::Handle::try_current().is_err() {
+        if !has_timers() {
             return Err(Error::misuse(
-                "models can only be listed in a tokio runtime",
+                "models can only be listed in a tokio runtime, with I/O and time enabled (`enable_all`)",
             ));
         }
         let options = self.options();

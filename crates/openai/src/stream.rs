@@ -11,7 +11,7 @@ use crate::error::Reporter;
 use crate::limits::{Limits, Timeouts, exceeded};
 use crate::response::Reply;
 use crate::transport::{Address, Exchange, ReadFault, Transport};
-use crate::watch::{Interrupted, Watch, later};
+use crate::watch::{Interrupted, Watch, has_timers, later};
 
 /// Most bytes of an error body that are read.
 const ERROR_BODY: usize = 256 * 1024;
@@ -39,10 +39,10 @@ pub(crate) struct Job {
 
 /// Sends the request, reads the reply, and says what it says.
 pub(crate) async fn drive(job: Job, mut out: Emitter<AgentResponseUpdate>) -> Result<()> {
-    if tokio::runtime::Handle::try_current().is_err() {
+    if !has_timers() {
         return Err(Error::misuse(
-            "the stream was polled outside a tokio runtime: run it under #[tokio::main] or \
-             Runtime::block_on, with I/O and time enabled",
+            "the stream was polled outside a tokio runtime, or in one without timers: run it under \
+             #[tokio::main] or Runtime::block_on, with I/O and time enabled (`enable_all`)",
         ));
     }
     let mut watch = Watch::new(job.cancellation.clone(), job.deadline);

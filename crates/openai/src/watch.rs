@@ -1,6 +1,7 @@
 //! Waits for a read, a timeout, a cancel or a deadline, whichever comes first.
 
 use std::future::{Future, poll_fn};
+use std::panic::catch_unwind;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -14,6 +15,13 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(crate) fn later(from: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     from.checked_add(wait.min(FAR)).unwrap_or(from)
+}
+
+/// Whether a tokio runtime with timers runs here.
+pub(crate) fn has_timers() -> bool {
+    // tokio tells of missing timers by a panic alone.
+    tokio::runtime::Handle::try_current().is_ok()
+        && catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
 /// What ends a wait early.

@@ -163,6 +163,26 @@ fn no_runtime() {
 }
 
 #[test]
+fn a_runtime_without_timers() {
+    let client = OpenAiChatClient::new(OpenAiOptions::new().with_model("small")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let messages = [ChatMessage::user("Hello")];
+        let run = client.run(&messages, ChatClientRunOptions::new());
+        let Some(Err(error)) = run.await.unwrap().next().await else {
+            panic!("an error at once");
+        };
+        let listed = client.list_models().await.unwrap_err();
+        for error in [error, listed] {
+            assert_eq!(error.kind(), ErrorKind::Misuse);
+            assert!(error.message().contains("enable_all"), "{error}");
+        }
+    });
+}
+
+#[test]
 fn debug_shows_no_secret() {
     let options = OpenAiOptions::new()
         .with_api_key("hidden-key-9")
