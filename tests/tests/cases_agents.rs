@@ -1,5 +1,5 @@
-//! The cases about agents: usage of nested runs (C18), approval across serialisation with everything
-//! attached (C09), one budget (fx11), interrupts at depth (te20).
+//! The cases about agents: approval across serialisation with everything attached (C09), one budget
+//! (fx11), interrupts at depth (te20).
 #![allow(clippy::unwrap_used, reason = "what is set up here is right")]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use futures::{StreamExt, future::join_all};
 use raf_core::{
     AgentResponse, AgentResponseUpdate, ApprovalRequest, BudgetLimit, ChatMessage, FinishReason,
     ISession, InMemorySessionStore, Result, Session, SessionChange, SessionRecord,
-    ToolApprovalResponse, ToolErrorClass, ToolOutcome, Usage, collect, validate_history,
+    ToolApprovalResponse, ToolErrorClass, ToolOutcome, collect, validate_history,
 };
 use raf_framework::{
     AgentConfigBuilder, AgentRequest, AgentRuntime, ApprovalAnswer, ContextOutcome, ContextRequest,
@@ -44,98 +44,6 @@ async fn play(
     let updates = items.iter().map(|item| item.clone().unwrap()).collect();
     let response = collect(futures::stream::iter(items)).await.unwrap();
     (response, updates)
-}
-
-#[tokio::test]
-async fn c18_usage_of_a_nested_run_counts_and_its_round_is_tagged() {
-    let sub = agent("sub", [Reply::text("sub says x").usage(7, 3)], vec![])
-        .build()
-        .unwrap();
-    let outer = agent(
-        "outer",
-        [
-            Reply::calls([("c1", "t", "{}")]).usage(100, 10),
-            task("c2", "sub").usage(150, 20),
-            Reply::text("done").usage(180, 30),
-        ],
-        vec![
-            Arc::new(ScriptedTool::returning("t", "x")),
-            Arc::new(sub.as_tool().unwrap()),
-        ],
-    );
-    let (response, updates) = play(&outer.build().unwrap(), "go".into()).await;
-    assert_eq!(response.finish_reason, FinishReason::Stop);
-    assert_eq!(response.usage, Usage::new(437, 63));
-    assert_eq!(response.run_usage, Usage::new(437, 63));
-    let own = response
-        .rounds
-        .iter()
-        .filter(|round| round.nested.is_none());
-    assert_eq!(own.count(), 3);
-    let nested: Vec<_> = response
-        .rounds
-        .iter()
-        .filter_map(|round| round.nested.as_ref())
-        .collect();
-    assert_eq!(nested.len(), 1);
-    assert_eq!((nested[0].call.round, nested[0].call.position), (1, 0));
-    let run_id = response.run_id.unwrap();
-    assert_eq!(nested[0].run_id.as_str(), format!("{run_id}/1/0/sub"));
-    // Its updates are wrapped, and are in no transcript.
-    let said: String = updates
-        .iter()
-        .filter_map(|update| match update {
-            AgentResponseUpdate::Nested { nested, .. } => match &nested.update {
-                AgentResponseUpdate::TextDelta { text } => Some(text.as_str()),
-                _ => None,
-            },
-            _ => None,
-        })
-        .collect();
-    assert_eq!(said, "sub says x");
-    assert_eq!(response.messages.len(), 5);
-}
-
-#[tokio::test(start_paused = true)]
-async fn c18_a_cancel_in_a_nested_run_counts_what_was_reported() {
-    let sub = agent(
-        "sub",
-        [
-            Reply::calls([("s1", "hang", "{}")]).usage(7, 3),
-            Reply::text("never"),
-        ],
-        vec![Arc::new(
-            ScriptedTool::new("hang").always(Behaviour::until_cancelled()),
-        )],
-    );
-    let outer = agent(
-        "outer",
-        [task("c1", "sub").usage(100, 10)],
-        vec![Arc::new(sub.build().unwrap().as_tool().unwrap())],
-    );
-    let outer = outer.build().unwrap();
-    let options = raf_core::ChatClientRunOptions::new();
-    let cancellation = options.cancellation.clone();
-    let mut run = outer.run(AgentRequest::new("go").with_options(options));
-    let mut error = None;
-    while let Some(update) = run.next().await {
-        match update {
-            Ok(AgentResponseUpdate::Nested { nested, .. })
-                if matches!(nested.update, AgentResponseUpdate::ToolStarted { .. }) =>
-            {
-                cancellation.cancel();
-            }
-            Ok(_) => {}
-            Err(ended) => error = Some(ended),
-        }
-    }
-    let error = error.unwrap();
-    assert_eq!(error.kind(), raf_core::ErrorKind::Cancelled);
-    let leg = error.leg().unwrap();
-    assert_eq!(leg.usage, Usage::new(107, 13));
-    let outcome = leg.messages[1].tool_results().next().unwrap().outcome();
-    assert_eq!(outcome, ToolOutcome::Cancelled { started: true });
-    validate_history(&leg.messages).unwrap();
 }
 
 /// Remembers how many legs there were, and says so.
@@ -342,7 +250,11 @@ async fn te20_interrupts_at_depth_are_answered_together_or_one_by_one_and_reach_
             .iter()
             .enumerate()
             .map(|(position, leaf)| format!("{run}/0/0/middle/0/0/inner/0/{position}/{leaf}"));
-        assert_eq!(addresses, expected.collect::<Vec<_>>());
+        // Behind the leaf stands which of its questions it is.
+        for (address, expected) in addresses.iter().zip(expected) {
+            assert!(address.starts_with(&expected), "{address}");
+        }
+        assert_eq!(addresses.len(), 2);
         let ids: Vec<&str> = paused
             .pending
             .iter()

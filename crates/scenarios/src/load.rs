@@ -1,5 +1,6 @@
 //! Reads scenario files, and refuses those that cannot be played, with line and what was expected.
 
+mod agent;
 mod check;
 mod plan;
 

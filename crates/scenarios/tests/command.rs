@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const RIGHT: &str = include_str!("files/right.yaml");
+const NESTED: &str = include_str!("files/nested.yaml");
 
 fn run(arguments: &[&str]) -> Output {
     let command = Command::new(env!("CARGO_BIN_EXE_raf-scenarios"))
@@ -266,4 +267,30 @@ fn the_schema_in_the_documents_is_the_one_of_the_types() {
         written.as_bytes() == output.stdout,
         "write it anew: raf-scenarios --schema > docs/scenario.schema.json"
     );
+}
+
+#[test]
+fn what_is_planted_within_an_agent_is_noticed() {
+    let (code, said) = play(&file("nested", "right.yaml", NESTED));
+    assert_eq!(code, Some(0), "{said}");
+    let planted = [
+        ("pending: [s1 approval]", "pending: [c1 approval]"),
+        ("requested s1 == 1", "requested s1 == 2"),
+        ("usage: [17, 4]", "usage: [10, 1]"),
+        ("0/0/sub: [[7, 3], [8, 4]]", "0/0/sub: [[7, 3]]"),
+        ("0/0/sub:", "1/0/sub:"),
+        ("rounds: [[10, 1], [20, 2]]", "rounds: [[10, 1]]"),
+        ("look: 1", "look: 0"),
+        ("text: nowhere", "text: hit"),
+        (
+            "text: found, usage: [8, 4]}",
+            "text: found, usage: [8, 4]}\n        - {text: more}",
+        ),
+    ];
+    for (right, wrong) in planted {
+        assert!(NESTED.contains(right), "{right}");
+        let path = file("nested", "wrong.yaml", &NESTED.replacen(right, wrong, 1));
+        let (code, said) = play(&path);
+        assert_eq!(code, Some(1), "{wrong}: {said}");
+    }
 }

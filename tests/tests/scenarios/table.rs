@@ -64,7 +64,7 @@ const fn later(
     }
 }
 
-const NESTED: &str = "a tool runs an agent";
+const HANDLER: &str = "a file has loops, no agent runtime";
 const PROVIDER: &str = "belongs to the provider that has it";
 const RETRY: &str = "the loop itself never retries";
 const KINDS: &str = "a kind is a type, and a file has values";
@@ -100,12 +100,6 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "random orders of completion",
         "c17_the_request_is_the_same",
         "they are drawn",
-    ),
-    rust(
-        "c18",
-        "the nested agent's entry",
-        "c18_usage_of_a_nested_run",
-        NESTED,
     ),
     later(
         "c18",
@@ -148,9 +142,9 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
     ),
     rust(
         "fx11",
-        "nested loops share the budget",
+        "nested agents whose own handler approves",
         "fx11_nested_loops",
-        NESTED,
+        HANDLER,
     ),
     rust("fx12", "", "fx12_", "random scripts are drawn, not written"),
     rust("te03", "the kinds as types", "te02_te03_each_kind", KINDS),
@@ -179,5 +173,5 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "te15_the_call_id",
         "a context is read",
     ),
-    rust("te20", "", "te20_", NESTED),
+    rust("te20", "in a session of an agent runtime", "te20_", HANDLER),
 ];

@@ -91,9 +91,13 @@ pub struct ExpectLeg {
     /// The tokens of the run until now.
     #[serde(default)]
     pub run_usage: Option<(u64, u64)>,
-    /// The tokens of each model request of the run.
+    /// The tokens of each model request of the run, those of nested runs left out.
     #[serde(default)]
     pub rounds: Option<Vec<(u64, u64)>>,
+    /// The tokens of each model request of the runs nested in it: where the run is nested, from the
+    /// outer run's round and position (from 0) to the tool's name, as `1/0/sub`, to tokens.
+    #[serde(default)]
+    pub nested_rounds: Option<Ordered<Vec<(u64, u64)>>>,
     /// The calls whose bodies were given up.
     #[serde(default)]
     pub abandoned: Option<Vec<String>>,

@@ -1,5 +1,6 @@
 //! The format of a scenario file, as types that read it and give its JSON Schema.
 
+mod agent;
 mod config;
 mod expectation;
 mod located;
@@ -11,6 +12,7 @@ mod tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub use self::agent::Agent;
 pub use self::config::{
     Config, Errors, ExecutionMode, Limit, Middleware, NewMessage, PolicyRule, PolicyWord,
     UnknownTools,

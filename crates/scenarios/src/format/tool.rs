@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::agent::Agent;
 use super::located::{Located, Ordered, Short, Shorthand, short_or_long};
 
 /// A tool of a scenario.
@@ -113,7 +114,7 @@ impl JsonSchema for Param {
 
 /// What one entry of a body does. What stands here happens in this order: count, progress, opens,
 /// waits, meets, sleeps, waits for the cancellation, and then the end, one of `returns`, `json`,
-/// `parts`, `pieces`, `fails`, `panics`, `hangs`, `asks`, `echoes`; without one it returns nothing.
+/// `parts`, `pieces`, `fails`, `panics`, `hangs`, `asks`, `echoes`, `agent`; without one it returns nothing.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Does {
@@ -168,9 +169,9 @@ pub struct Does {
     /// Returns its arguments.
     #[serde(default)]
     pub echoes: bool,
-    /// Runs an agent. Not built yet.
+    /// Runs an agent, and returns its answer; nothing else stands beside it.
     #[serde(default)]
-    pub agent: Option<Value>,
+    pub agent: Option<Box<Agent>>,
 }
 
 /// A value that is there, `null` too.
@@ -181,6 +182,19 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(
 }
 
 impl Does {
+    /// Whether it says nothing but that it runs an agent.
+    pub(crate) fn is_agent_alone(&self) -> bool {
+        self.agent.is_some()
+            && self.ends() == ["agent"]
+            && self.counts.is_none()
+            && self.progress.is_empty()
+            && self.opens.is_none()
+            && self.waits_for.is_none()
+            && self.meets.is_none()
+            && self.sleeps_ms.is_none()
+            && !self.until_cancelled
+    }
+
     /// How many ends it names: one at most is possible.
     pub(crate) fn ends(&self) -> Vec<&'static str> {
         let ends = [
@@ -194,6 +208,7 @@ impl Does {
             ("hangs", self.hangs),
             ("asks", self.asks.is_some()),
             ("echoes", self.echoes),
+            ("agent", self.agent.is_some()),
         ];
         let mut named: Vec<&str> = ends
             .into_iter()
@@ -204,6 +219,13 @@ impl Does {
             named.truncate(1);
         }
         named
+    }
+}
+
+impl Tool {
+    /// The agent that it runs.
+    pub(crate) fn agent(&self) -> Option<&Agent> {
+        self.does.as_ref()?.value.agent.as_deref()
     }
 }
 

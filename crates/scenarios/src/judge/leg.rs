@@ -2,11 +2,11 @@
 
 use raf_core::{
     ChatMessage, Content, MediaSource, MessageRole, MessageStatus, ToolErrorClass, ToolOutcome,
-    ToolResult, WaitsFor,
+    ToolResult, Usage, WaitsFor,
 };
 
 use super::{compare_lines, differ, end, ended_as, events_hold, has_events, tokens};
-use crate::format::{ExpectLeg, ResultDetail};
+use crate::format::{ExpectLeg, Ordered, ResultDetail};
 use crate::notation::{Line, Pattern, is_outcome, outcome_words};
 use crate::play::{Leg, Player, waits};
 use crate::report::Fault;
@@ -236,16 +236,15 @@ fn spent(leg: &Leg, line: u64, expect: &ExpectLeg, faults: &mut Vec<Fault>) {
             faults.push(Fault::new(line, text));
         }
     }
+    if let Some(expected) = &expect.nested_rounds {
+        nested(leg, line, expected, faults);
+    }
     if let Some(expected) = &expect.rounds {
-        let number = |count: Option<u64>| count.unwrap_or_default();
         let own: Vec<String> = leg
             .rounds()
             .iter()
-            .map(|round| {
-                let usage = &round.usage;
-                let pair = (number(usage.input_tokens), number(usage.output_tokens));
-                format!("{pair:?}")
-            })
+            .filter(|round| round.nested.is_none())
+            .map(|round| pair(&round.usage))
             .collect();
         let expected: Vec<String> = expected.iter().map(|pair| format!("{pair:?}")).collect();
         if own != expected {
@@ -253,6 +252,37 @@ fn spent(leg: &Leg, line: u64, expect: &ExpectLeg, faults: &mut Vec<Fault>) {
             faults.push(Fault::new(line, text));
         }
     }
+}
+
+/// The tokens of nested runs, by where they are nested.
+fn nested(leg: &Leg, line: u64, expected: &Ordered<Vec<(u64, u64)>>, faults: &mut Vec<Fault>) {
+    let run = leg.run_id();
+    let run = run.as_ref().map_or("", |run| run.as_str());
+    let rounds = leg.rounds();
+    let own = rounds.iter().filter_map(|round| {
+        let id = round.nested.as_ref()?.run_id.as_str();
+        let place = id.strip_prefix(run).unwrap_or(id).trim_start_matches('/');
+        Some(format!("{place}: {}", pair(&round.usage)))
+    });
+    let mut own: Vec<String> = own.collect();
+    let mut expected: Vec<String> = expected
+        .iter()
+        .flat_map(|(place, pairs)| pairs.iter().map(move |pair| format!("{place}: {pair:?}")))
+        .collect();
+    // Runs side by side report in any order; those of one run in their own.
+    let place = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
+    own.sort_by_key(place);
+    expected.sort_by_key(place);
+    if own != expected {
+        let text = differ("the tokens of nested rounds", &own, &expected);
+        faults.push(Fault::new(line, text));
+    }
+}
+
+fn pair(usage: &Usage) -> String {
+    let number = |count: Option<u64>| count.unwrap_or_default();
+    let pair = (number(usage.input_tokens), number(usage.output_tokens));
+    format!("{pair:?}")
 }
 
 fn result(leg: &Leg, own: &ToolResult, wanted: &ResultDetail) -> Vec<String> {

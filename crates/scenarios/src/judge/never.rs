@@ -10,9 +10,12 @@ pub(super) fn happened(player: &Player<'_>, never: &Never) -> Option<String> {
     match never {
         Never::Text(text) => {
             let json = |value: Result<String, _>| value.unwrap_or_default().contains(text.as_str());
+            let nested = player.legs.iter().flat_map(|leg| &leg.seen.nested);
+            let nested = nested.map(|seen| &seen.request);
             let in_requests = player
                 .requests
                 .iter()
+                .chain(nested)
                 .any(|request| json(serde_json::to_string(&request.messages)));
             let mut items = player.legs.iter().flat_map(|leg| &leg.seen.items);
             let in_events = items.any(|item| match item {

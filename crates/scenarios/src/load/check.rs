@@ -1,15 +1,22 @@
 //! What a case says must be possible, and it must say something.
 
+use super::agent;
 use super::plan::{Action, LegPlan};
 use super::{Impossible, Scenario};
-use crate::format::{Does, Expect, ExpectLeg, Located, Mode, Never, Tool, Visibility};
+use crate::format::{Does, Expect, ExpectLeg, Located, Mode, Never, Reply, Tool, Visibility};
 use crate::notation::{EventPattern, EventRule, LinePattern, outcome_words, stop_words};
 
-type Checked = Result<(), Impossible>;
+pub(super) type Checked = Result<(), Impossible>;
 
 pub(super) fn scenario(case: &Scenario) -> Checked {
     for (name, tool) in case.tools.iter() {
         check_tool(name, tool)?;
+        if case.mode == Mode::Executor && tool.agent().is_some() {
+            let line = tool.does.as_ref().map_or(1, |does| does.line);
+            let text =
+                format!("the tool '{name}' runs an agent, and the executor alone has no run");
+            return Err(Impossible::new(line, text));
+        }
     }
     let mut asserts = says_something(&case.expect);
     for action in &case.actions {
@@ -46,7 +53,7 @@ fn says_something(expect: &Expect) -> bool {
         || expect.trace.is_some()
 }
 
-fn check_tool(name: &str, tool: &Tool) -> Checked {
+pub(super) fn check_tool(name: &str, tool: &Tool) -> Checked {
     let line = tool.does.as_ref().map_or(1, |does| does.line);
     if tool.params.is_some() && tool.schema.is_some() {
         let text = format!("the tool '{name}' has both `params` and `schema`: one says it all");
@@ -56,6 +63,7 @@ fn check_tool(name: &str, tool: &Tool) -> Checked {
     for does in bodies.clone() {
         check_body(name, does.line, &does.value)?;
     }
+    agent::check(name, tool)?;
     if bodies.count() > 0 && (tool.given || tool.visible == Visibility::Declared) {
         let text = format!("the tool '{name}' has no body of its own here: `does` has no place");
         return Err(Impossible::new(line, text));
@@ -64,13 +72,6 @@ fn check_tool(name: &str, tool: &Tool) -> Checked {
 }
 
 fn check_body(name: &str, line: u64, does: &Does) -> Checked {
-    if does.agent.is_some() {
-        let text = format!(
-            "the tool '{name}' runs an agent, which no scenario can do yet: nested agents come with \
-             the agent runtime (issue 5)"
-        );
-        return Err(Impossible::new(line, text));
-    }
     let ends = does.ends();
     if ends.len() > 1 {
         let text = format!(
@@ -88,12 +89,7 @@ fn check_leg(case: &Scenario, leg: &LegPlan) -> Checked {
         if case.mode == Mode::Executor {
             return Err(Impossible::new(*line, "the executor alone asks no model"));
         }
-        if !reply.parts.is_empty()
-            && (reply.text.is_some() || !reply.pieces.is_empty() || !reply.calls.is_empty())
-        {
-            let text = "`parts` says all in its order: `text`, `pieces` and `calls` exclude it";
-            return Err(Impossible::new(*line, text));
-        }
+        check_reply(*line, reply)?;
     }
     let names = leg.step.batch_tools.iter().flatten();
     for name in names {
@@ -102,15 +98,31 @@ fn check_leg(case: &Scenario, leg: &LegPlan) -> Checked {
     Ok(())
 }
 
+pub(super) fn check_reply(line: u64, reply: &Reply) -> Checked {
+    if !reply.parts.is_empty()
+        && (reply.text.is_some() || !reply.pieces.is_empty() || !reply.calls.is_empty())
+    {
+        let text = "`parts` says all in its order: `text`, `pieces` and `calls` exclude it";
+        return Err(Impossible::new(line, text));
+    }
+    Ok(())
+}
+
 fn known_tool(case: &Scenario, line: u64, name: &str) -> Checked {
-    let added = case
-        .actions
-        .iter()
-        .any(|action| matches!(action, Action::Tools(tools) if tools.get(name).is_some()));
-    if added || case.tools.get(name).is_some() {
+    let mut known: Vec<&str> = Vec::new();
+    for (name, tool) in case.tools.iter() {
+        agent::names(name, Some(tool), &mut known);
+    }
+    for action in &case.actions {
+        if let Action::Tools(tools) = action {
+            for (name, tool) in tools.iter() {
+                agent::names(name, tool.as_ref(), &mut known);
+            }
+        }
+    }
+    if known.contains(&name) {
         return Ok(());
     }
-    let known: Vec<&str> = case.tools.iter().map(|(name, _)| name).collect();
     let text = format!("there is no tool '{name}'; there are {}", known.join(", "));
     Err(Impossible::new(line, text))
 }

@@ -103,7 +103,12 @@ fn what_is_unknown_or_impossible_is_refused_with_its_line() {
 fn tools_that_cannot_be_are_refused() {
     for (does, holds) in [
         ("{returns: a, hangs: true}", "ends in one way"),
-        ("{agent: {}}", "issue 5"),
+        ("{agent: {}, hangs: true}", "ends in one way"),
+        ("{agent: {}, counts: x}", "does nothing else"),
+        (
+            "{agent: {tools: {g: {visible: hidden}}}}",
+            "other than offered",
+        ),
         ("dances", "dances"),
         ("{fails: {softly: x}}", "softly"),
     ] {

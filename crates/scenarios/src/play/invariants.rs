@@ -7,10 +7,10 @@ use raf_core::{
     AgentResponseUpdate as Update, ChatMessage, FinishReason, Occurrence, ResponseFold,
     ToolErrorClass, ToolOutcome, Usage, WaitsFor, normalise, validate_history,
 };
-use raf_testing::ScriptedRequest;
 use raf_testing::invariants::{
     check_entries, check_gated_entries, check_prefixes, check_requests, check_updates,
 };
+use raf_testing::{RecordedCall, ScriptedRequest};
 
 use super::ledger::Ledger;
 use super::leg::Leg;
@@ -26,6 +26,8 @@ pub(crate) fn check_leg(leg: &Leg, ledger: &Ledger, conversation: &[ChatMessage]
         .map(|seen| seen.request.clone())
         .collect();
     faults.extend(check_requests(&requests));
+    let nested = leg.seen.nested.iter().map(|seen| seen.request.clone());
+    faults.extend(check_requests(&nested.collect::<Vec<_>>()));
     faults.extend(check_prefixes(&requests));
     faults.extend(check_entries(&ledger.entries));
     arguments_are_objects(&requests, &mut faults);
@@ -96,9 +98,15 @@ fn settled_in_their_leg(leg: &Leg, faults: &mut Vec<String>) {
                             .is_some_and(|own| own.position == position)
                 })
                 .count();
-            let waits = pending
+            // What waits within a call is named by its own, inner call.
+            let is_last = !messages[index + 1..]
                 .iter()
-                .any(|waiting| waiting.occurrence.position == position && waiting.call == *call);
+                .any(|next| next.tool_calls().next().is_some());
+            let waits = pending.iter().any(|waiting| {
+                waiting.occurrence.position == position
+                    && (waiting.call == *call
+                        || (is_last && !message.tool_calls().any(|own| *own == waiting.call)))
+            });
             if settled + usize::from(waits) != 1 {
                 faults.push(format!(
                     "V1: the call '{}' at {position} has {settled} results, and waits: {waits}",
@@ -219,7 +227,9 @@ fn sum(spent: &[Usage]) -> Usage {
 
 /// B6: the leg's tokens are those of its requests, the run's those of all its legs.
 fn usage(leg: &Leg, ledger: &Ledger, faults: &mut Vec<String>) {
-    let own: Vec<Usage> = leg.seen.requests.iter().map(SeenRequest::usage).collect();
+    let nested = leg.seen.nested.iter();
+    let own = leg.seen.requests.iter().chain(nested);
+    let own: Vec<Usage> = own.map(SeenRequest::usage).collect();
     if leg.usage() != sum(&own) {
         faults.push(format!(
             "B6: the leg's usage is {:?}, that of its replies {:?}",
@@ -236,15 +246,37 @@ fn usage(leg: &Leg, ledger: &Ledger, faults: &mut Vec<String>) {
         return;
     }
     let spent = ledger.runs.get(&run).cloned().unwrap_or_default();
-    if leg.run_usage() != sum(&spent) {
+    let nested = ledger.nested.get(&run).cloned().unwrap_or_default();
+    if leg.run_usage() != sum(&[spent.clone(), nested.clone()].concat()) {
         let run = leg.run_usage();
         faults.push(format!(
             "B6: the run's usage is {run:?}, not that of {spent:?}"
         ));
     }
-    let rounds: Vec<Usage> = leg.rounds().into_iter().map(|round| round.usage).collect();
+    let (within, rounds): (Vec<_>, Vec<_>) = leg
+        .rounds()
+        .into_iter()
+        .partition(|round| round.nested.is_some());
+    let rounds: Vec<Usage> = rounds.into_iter().map(|round| round.usage).collect();
     if rounds != spent {
         faults.push(format!("B6: the rounds are {rounds:?}, not {spent:?}"));
+    }
+    // Runs that are nested side by side report in any order.
+    let sorted = |spent: Vec<Usage>| {
+        let mut words: Vec<String> = spent
+            .iter()
+            .filter(|usage| !usage.is_empty())
+            .map(|usage| format!("{usage:?}"))
+            .collect();
+        words.sort();
+        words
+    };
+    let within = sorted(within.into_iter().map(|round| round.usage).collect());
+    let nested = sorted(nested);
+    if within != nested {
+        faults.push(format!(
+            "B6: the nested rounds are {within:?}, not {nested:?}"
+        ));
     }
 }
 
@@ -276,11 +308,15 @@ fn pauses(leg: &Leg, faults: &mut Vec<String>) {
     }
 }
 
+/// The entries that belong to calls of the run itself, not to those of runs nested in it.
+fn own_entries(leg: &Leg) -> impl Iterator<Item = &(String, RecordedCall)> {
+    let nested = |entry: &RecordedCall| entry.run_id.as_str().contains('/');
+    leg.entries.iter().filter(move |(_, entry)| !nested(entry))
+}
+
 /// C1, D2, D9: an outcome says whether the body was entered, and is never an empty text.
 fn outcomes_tell_the_truth(leg: &Leg, faults: &mut Vec<String>) {
-    let entered: BTreeSet<Occurrence> = leg
-        .entries
-        .iter()
+    let entered: BTreeSet<Occurrence> = own_entries(leg)
         .map(|(_, entry)| entry.occurrence)
         .collect();
     let mut started = BTreeMap::new();
@@ -308,7 +344,7 @@ fn outcomes_tell_the_truth(leg: &Leg, faults: &mut Vec<String>) {
             _ => {}
         }
     }
-    for (_, entry) in &leg.entries {
+    for (_, entry) in own_entries(leg) {
         match started.get(&entry.occurrence) {
             Some(id) if *id == entry.call_id => {}
             _ => faults.push(format!(

@@ -10,6 +10,14 @@ use raf_testing::{RecordedCall, ToolLog};
 use super::leg::{Labels, Leg, words};
 use super::watch::SeenRequest;
 
+/// What an update says, at whatever depth.
+fn innermost(update: &Update) -> &Update {
+    match update {
+        Update::Nested { nested, .. } => innermost(&nested.update),
+        update => update,
+    }
+}
+
 /// What was seen over all legs of a case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
@@ -24,6 +32,8 @@ pub(crate) struct Ledger {
     pub(crate) gated_logs: Vec<ToolLog>,
     /// The runs, and what each model request of them has cost.
     pub(crate) runs: BTreeMap<RunId, Vec<Usage>>,
+    /// What each model request of the runs nested in them has cost.
+    pub(crate) nested: BTreeMap<RunId, Vec<Usage>>,
 }
 
 impl Ledger {
@@ -34,7 +44,7 @@ impl Ledger {
         self.entries
             .extend(leg.entries.iter().map(|(_, entry)| entry.clone()));
         for update in leg.seen.items.iter().flatten() {
-            match update {
+            match innermost(update) {
                 Update::ToolApprovalRequest { request } => {
                     self.ask(&request.request_id, &request.call_id, &mut faults);
                     self.asked.push((**request).clone());
@@ -44,7 +54,10 @@ impl Ledger {
                     interrupt,
                 } => {
                     let pending = leg.pending();
-                    let call = pending.iter().find(|call| call.occurrence == *occurrence);
+                    let asks = Some(interrupt.request_id.as_str());
+                    let call = pending
+                        .iter()
+                        .find(|call| call.request_id().map(AsRef::as_ref) == asks);
                     let label = call
                         .map_or_else(|| occurrence.to_string(), |call| call.call.id().to_owned());
                     self.ask(&interrupt.request_id, &label, &mut faults);
@@ -54,7 +67,9 @@ impl Ledger {
         }
         if let Some(run) = leg.run_id() {
             let spent = leg.seen.requests.iter().map(SeenRequest::usage);
-            self.runs.entry(run).or_default().extend(spent);
+            self.runs.entry(run.clone()).or_default().extend(spent);
+            let spent = leg.seen.nested.iter().map(SeenRequest::usage);
+            self.nested.entry(run).or_default().extend(spent);
         }
         leg.events = leg
             .seen

@@ -222,7 +222,11 @@ pub(crate) fn words(item: &Item, labels: &Labels) -> Event {
         ]),
         Update::ResponseMetadata { .. } => event(&["metadata"]),
         Update::AttemptReset { .. } => event(&["attempt_reset"]),
-        Update::Nested { .. } => event(&["nested"]),
+        Update::Nested { nested, .. } => {
+            let mut said = event(&["nested"]);
+            said.extend(words(&Ok(nested.update.clone()), labels));
+            said
+        }
         Update::Error { error } => event(&["error", &error.kind]),
         Update::Finish { finish } => {
             let mut words = event(&["run_end"]);

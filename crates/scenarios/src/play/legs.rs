@@ -1,5 +1,6 @@
 //! Plays one leg of the loop: its input, its answers, what happens in it, what it came to.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
@@ -101,7 +102,11 @@ pub(crate) async fn play(
     };
     faults.extend(check_leg(&leg, &player.ledger, &conversation));
     if is_own && leg.response.is_some() {
-        let (open, pending) = (fillers(&conversation), leg.pending().len());
+        // Whatever waits within a call, one call waits.
+        let pending = leg.pending();
+        let pending = pending.iter().map(|call| call.occurrence);
+        let pending = pending.collect::<BTreeSet<_>>().len();
+        let open = fillers(&conversation);
         // A caller may have given results that are still to be refused.
         let given = conversation
             .iter()
@@ -114,6 +119,9 @@ pub(crate) async fn play(
         }
     }
     faults.extend(player.model.violations());
+    for (_, model, _) in &player.agents {
+        faults.extend(model.violations());
+    }
     for trigger in unfired
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

@@ -1,5 +1,6 @@
 //! Plays a case in one way.
 
+mod agent;
 mod answers;
 mod body;
 mod canonical;

@@ -10,6 +10,7 @@ use raf_testing::{ScriptedRequest, ScriptedTool, ToolLog};
 use raf_tools::{ITool, ToolRegistry, ToolRegistryBuilder};
 use tokio::time::{Duration, Instant};
 
+use super::agent::{Made, agent_tool};
 use super::body::{Outside, declaration, scripted};
 use super::config::loop_options;
 use super::ledger::Ledger;
@@ -18,7 +19,7 @@ use super::model::Model;
 use super::store::FaultyStore;
 use super::watch::Watch;
 use super::{canonical, legs};
-use crate::format::{Config, Message, Mode, Role, Tool, Visibility};
+use crate::format::{Config, Gate, Message, Mode, Role, Tool, Visibility};
 use crate::judge;
 use crate::load::{Action, Scenario};
 use crate::report::Fault;
@@ -49,6 +50,8 @@ pub(crate) struct Player<'a> {
     pub(crate) paused_run: Option<PausedRun>,
     pub(crate) kept: BTreeMap<String, PausedRun>,
     pub(crate) ledger: Ledger,
+    /// The models of agents that tools run: tool, model, number of its replies.
+    pub(crate) agents: Vec<(String, Model, usize)>,
     pub(crate) legs: Vec<Leg>,
     pub(crate) requests: Vec<ScriptedRequest>,
     pub(crate) faults: Vec<Fault>,
@@ -96,6 +99,7 @@ impl<'a> Player<'a> {
             paused_run: None,
             kept: BTreeMap::new(),
             ledger: Ledger::default(),
+            agents: Vec::new(),
             legs: Vec::new(),
             requests: Vec::new(),
             faults: Vec::new(),
@@ -118,6 +122,7 @@ impl<'a> Player<'a> {
             }
         }
         self.check_wire();
+        self.check_agents();
         let faults = judge::case(self, &scenario.expect, self.started.elapsed());
         self.faults.extend(faults);
     }
@@ -138,6 +143,22 @@ impl<'a> Player<'a> {
         {
             let (on_the_wire, asked) = (wire.len(), self.requests.len());
             let text = format!("{on_the_wire} requests are on the wire, the loop made {asked}");
+            self.fault(0, text);
+        }
+    }
+
+    /// Agents that tools run were asked for all their replies.
+    fn check_agents(&mut self) {
+        let mut faults = Vec::new();
+        for (tool, model, replies) in &self.agents {
+            let asked = model.requests().unwrap_or(*replies);
+            if asked < *replies {
+                faults.push(format!(
+                    "the agent '{tool}' was asked for {asked} of its {replies} replies"
+                ));
+            }
+        }
+        for text in faults {
             self.fault(0, text);
         }
     }
@@ -191,15 +212,28 @@ impl<'a> Player<'a> {
 
     fn add_tool(&mut self, name: &str, tool: &Tool) -> Result<(), String> {
         let given = self.runner.tool(name);
-        let scripted = match given {
-            Some(given) => wrapped(&given),
-            None if tool.given => {
+        let mut made = Made::default();
+        let scripted = match (given, tool.agent()) {
+            (Some(given), _) => wrapped(&given, given.requires_approval()),
+            (None, Some(agent)) => {
+                let (outside, watch) = (&self.outside, &self.watch);
+                let given = agent_tool(name, tool, agent, outside, watch, &mut made)?;
+                wrapped(&given, tool.gate == Gate::Always)
+            }
+            (None, None) if tool.given => {
                 return Err(format!(
                     "the body of '{name}' is the caller's own: give it to the runner"
                 ));
             }
-            None => scripted(name, tool, &self.outside),
+            (None, None) => scripted(name, tool, &self.outside),
         };
+        self.agents.extend(made.models);
+        for (name, log, is_asked) in made.logs {
+            if is_asked {
+                self.ledger.gated_logs.push(log.clone());
+            }
+            self.logs.push((name, log));
+        }
         let log = scripted.log().clone();
         let opens_unasked = !self.config.policy.is_empty();
         if scripted.requires_approval() && !opens_unasked {
@@ -291,7 +325,7 @@ impl<'a> Player<'a> {
 }
 
 /// A caller's own tool, seen by the runner.
-fn wrapped(given: &Arc<dyn ITool>) -> ScriptedTool {
+pub(crate) fn wrapped(given: &Arc<dyn ITool>, gated: bool) -> ScriptedTool {
     let inner = Arc::clone(given);
     let scripted = ScriptedTool::new(given.name())
         .with_declaration(given.declaration().clone())
@@ -301,7 +335,7 @@ fn wrapped(given: &Arc<dyn ITool>) -> ScriptedTool {
             let inner = Arc::clone(&inner);
             async move { inner.call(context, arguments).await }
         }));
-    if given.requires_approval() {
+    if gated {
         return scripted.gated();
     }
     scripted

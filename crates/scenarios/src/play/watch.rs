@@ -26,8 +26,19 @@ pub(crate) struct Seen {
     pub(crate) opened: bool,
     pub(crate) items: Vec<Item>,
     pub(crate) requests: Vec<SeenRequest>,
+    /// Those of runs nested in its calls.
+    pub(crate) nested: Vec<SeenRequest>,
     /// What was alive when the terminal item was delivered, in words.
     pub(crate) alive: Vec<(String, usize)>,
+}
+
+impl Seen {
+    fn requests_of(&mut self, nested: bool) -> &mut Vec<SeenRequest> {
+        if nested {
+            return &mut self.nested;
+        }
+        &mut self.requests
+    }
 }
 
 /// One model request, and what came of it.
@@ -106,7 +117,22 @@ impl Watch {
     /// A client that shows what is asked of this client.
     pub(crate) fn below(&self, inner: Arc<dyn IChatClient>) -> Arc<dyn IChatClient> {
         let watch = self.clone();
-        Arc::new(Below { inner, watch })
+        let nested = false;
+        Arc::new(Below {
+            inner,
+            watch,
+            nested,
+        })
+    }
+
+    /// A client that shows what runs nested in calls ask of this client.
+    pub(crate) fn within(&self, inner: Arc<dyn IChatClient>) -> Arc<dyn IChatClient> {
+        let (watch, nested) = (self.clone(), true);
+        Arc::new(Below {
+            inner,
+            watch,
+            nested,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -127,11 +153,17 @@ impl Watch {
         }
     }
 
-    fn asked(&self, messages: &[ChatMessage], options: ChatClientRunOptions) -> usize {
+    fn asked(
+        &self,
+        messages: &[ChatMessage],
+        options: ChatClientRunOptions,
+        nested: bool,
+    ) -> usize {
         let mut state = self.lock();
-        let index = state.seen.requests.len();
         let items_before = state.seen.items.len();
-        state.seen.requests.push(SeenRequest {
+        let requests = state.seen.requests_of(nested);
+        let index = requests.len();
+        requests.push(SeenRequest {
             request: ScriptedRequest::new(index, messages, options),
             items_before,
             updates: Vec::new(),
@@ -142,9 +174,9 @@ impl Watch {
         index
     }
 
-    fn replied(&self, request: usize, item: &Item) {
+    fn replied(&self, request: usize, item: &Item, nested: bool) {
         let mut state = self.lock();
-        let Some(seen) = state.seen.requests.get_mut(request) else {
+        let Some(seen) = state.seen.requests_of(nested).get_mut(request) else {
             return;
         };
         seen.updates.extend(item.as_ref().ok().cloned());
@@ -225,6 +257,7 @@ impl IChatClient for Above {
 struct Below {
     inner: Arc<dyn IChatClient>,
     watch: Watch,
+    nested: bool,
 }
 
 #[async_trait]
@@ -236,10 +269,11 @@ impl IChatClient for Below {
         options: ChatClientRunOptions,
     ) -> Result<UpdateStream> {
         let watch = self.watch.clone();
-        let request = watch.asked(messages, options.clone());
+        let nested = self.nested;
+        let request = watch.asked(messages, options.clone(), nested);
         let items = self.inner.run(messages, options).await?;
         Ok(items
-            .inspect(move |item| watch.replied(request, item))
+            .inspect(move |item| watch.replied(request, item, nested))
             .boxed())
     }
 

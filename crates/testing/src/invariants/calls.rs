@@ -182,12 +182,17 @@ impl Calls {
                     let occurrence = Occurrence::new(round, *position);
                     self.settled.contains_key(&(true, occurrence))
                 });
+                // What waits within a nested run is named by that run's own call.
+                let within = |waiting: &PendingCall| {
+                    let mut own = batch.calls.iter();
+                    !own.any(|(_, own)| own.id() == waiting.call.id())
+                };
                 let waits = pending.iter().any(|waiting| {
                     waiting.occurrence.position == *position
                         && batch
                             .round
                             .is_none_or(|round| round == waiting.occurrence.round)
-                        && waiting.call.id() == call.id()
+                        && (waiting.call.id() == call.id() || within(waiting))
                 });
                 if settled == waits {
                     faults.push(format!(
