@@ -54,7 +54,6 @@ const CORE_TREE: &[&str] = &[
     "serde_core",
     "serde_json",
     "slab",
-    "thiserror",
     "tokio",
     "tokio-util",
     "zmij",
