@@ -240,6 +240,7 @@ impl Runner {
                 Ok(player) => player,
                 Err(text) => return Outcome::failed(text),
             };
+            let _listening = scenario.expect.reads_logs().then(|| player.log.listen());
             let played = tokio::time::timeout(patience, player.play()).await;
             if played.is_err() {
                 player.fault(0, "it never ends: everything waits for something else");

@@ -136,6 +136,7 @@ const PLANTED: &[(&str, &str)] = &[
     ("counters: {searches: 1}", "counters: {searches: 0}"),
     ("trace: [A>, <A,", "trace: [<A, A>,"),
     ("text: a secret", "text: found x"),
+    ("logged: nowhere", "logged: a secret"),
     ("event: attempt_reset", "event: run_end stop"),
     ("line: U:nothing", "line: U:go"),
     ("entered: c9", "entered: c2"),

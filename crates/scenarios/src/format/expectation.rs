@@ -50,6 +50,14 @@ pub struct Expect {
     pub never: Vec<Located<Never>>,
 }
 
+impl Expect {
+    /// Whether it looks at the logs.
+    pub(crate) fn reads_logs(&self) -> bool {
+        let mut never = self.never.iter();
+        never.any(|never| matches!(never.value, Never::Logged(_)))
+    }
+}
+
 /// What must hold of the leg that was played last.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -250,6 +258,8 @@ pub struct ResultDetail {
 pub enum Never {
     /// This text stands in no request and in no event.
     Text(String),
+    /// This text is nowhere in the logs at the default level (info).
+    Logged(String),
     /// No event is this.
     Event(String),
     /// No message of a request is this line.

@@ -29,6 +29,11 @@ pub(super) fn happened(player: &Player<'_>, never: &Never) -> Option<String> {
             };
             Some(format!("the text '{text}' stands in {place}"))
         }
+        Never::Logged(text) => {
+            let logged = player.log.text();
+            let line = logged.lines().find(|line| line.contains(text.as_str()))?;
+            Some(format!("the text '{text}' was logged: {line}"))
+        }
         Never::Event(event) => {
             let pattern = EventPattern::parse(event).ok()?;
             let events = all_events(player);

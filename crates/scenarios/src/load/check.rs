@@ -156,7 +156,7 @@ fn expect(case: &Scenario, expect: &Expect) -> Checked {
             Never::Event(event) => at(never.line, EventPattern::parse(event))?,
             Never::Line(line) => at(never.line, LinePattern::parse(line))?,
             Never::EnteredWith(tool, _) => known_tool(case, never.line, tool)?,
-            Never::Text(_) | Never::Entered(_) | Never::MoreRequestsThan(_) => {}
+            Never::Text(_) | Never::Logged(_) | Never::Entered(_) | Never::MoreRequestsThan(_) => {}
         }
     }
     if let Some(stops) = &expect.stop {

@@ -10,6 +10,7 @@ mod invariants;
 mod ledger;
 mod leg;
 mod legs;
+mod log;
 mod model;
 mod player;
 mod store;

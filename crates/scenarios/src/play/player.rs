@@ -15,6 +15,7 @@ use super::body::{Outside, declaration, scripted};
 use super::config::loop_options;
 use super::ledger::Ledger;
 use super::leg::Leg;
+use super::log::Log;
 use super::model::Model;
 use super::store::FaultyStore;
 use super::watch::Watch;
@@ -37,6 +38,7 @@ pub(crate) struct Player<'a> {
     pub(crate) way: Way,
     pub(crate) outside: Outside,
     pub(crate) model: Model,
+    pub(crate) log: Log,
     /// How many replies of the script were given to the model.
     pub(crate) pushed: usize,
     pub(crate) config: Config,
@@ -88,6 +90,7 @@ impl<'a> Player<'a> {
             way,
             outside,
             model,
+            log: Log::default(),
             pushed: 0,
             config,
             tools: Vec::new(),
