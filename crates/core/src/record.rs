@@ -56,7 +56,8 @@ pub struct RunRecord {
     /// The counters of the loop, in a form of its own.
     #[serde(default)]
     pub counters: Value,
-    /// A digest of the conversation up to the open batch.
+    /// A digest of the conversation up to the open batch, for stores and people to tell conversations
+    /// apart. The loop decides nothing by it: a caller may trim what came before.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix_digest: String,
 }

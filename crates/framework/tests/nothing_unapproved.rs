@@ -10,8 +10,9 @@ use futures::StreamExt;
 use raf_core::{
     AgentResponse, AgentResponseUpdate, ApprovalRule, ApprovalScope, BudgetLimit,
     CancellationToken, ChatClientExt, ChatClientRunOptions, ChatMessage, ClaimOutcome, Error,
-    ErrorKind, FinishReason, IRunStore, InMemoryRunStore, Result, RunClaim, RunId, RunRecord,
-    ToolApprovalResponse, ToolDeclaration, ToolOutcome, ToolResult, WriteOutcome, validate_history,
+    ErrorKind, FinishReason, IChatClient, IRunStore, InMemoryRunStore, Result, RunClaim, RunId,
+    RunRecord, ToolApprovalResponse, ToolDeclaration, ToolOutcome, ToolResult, WriteOutcome,
+    validate_history,
 };
 use raf_framework::{ChatClientBuilderExt, FunctionInvokingOptions, PolicyDecision, policy_fn};
 use raf_testing::{Behaviour, Reply, ScriptedChatClient, ScriptedTool};
@@ -26,6 +27,20 @@ fn request_ids(response: &AgentResponse) -> Vec<String> {
     pending
         .filter_map(|call| call.request_id().map(str::to_owned))
         .collect()
+}
+
+/// Runs the first leg, to its pause: the conversation from then on, and what the leg came to.
+async fn pause(
+    agent: &Arc<dyn IChatClient>,
+    options: ChatClientRunOptions,
+) -> (Vec<ChatMessage>, AgentResponse) {
+    let mut conversation = vec![ChatMessage::user("go")];
+    let paused = agent
+        .get_response(&conversation, options)
+        .await
+        .expect("a pause");
+    conversation.extend(paused.messages.clone());
+    (conversation, paused)
 }
 
 fn yes(request_id: &str) -> ChatClientRunOptions {
@@ -119,12 +134,7 @@ async fn d1_arguments_that_a_rule_allowed_may_not_change_around_the_call() {
         .build()
         .unwrap();
     let session = |options: ChatClientRunOptions| options.with_session_id("s");
-    let mut conversation = vec![ChatMessage::user("go")];
-    let paused = agent
-        .get_response(&conversation, session(ChatClientRunOptions::new()))
-        .await
-        .unwrap();
-    conversation.extend(paused.messages.clone());
+    let (conversation, paused) = pause(&agent, session(ChatClientRunOptions::new())).await;
     let answer = ToolApprovalResponse::approve(request_ids(&paused)[0].clone())
         .with_remember(ApprovalScope::ArgumentsInSession);
     let options = ChatClientRunOptions::new().with_tool_approval_responses([answer]);
@@ -165,12 +175,7 @@ async fn c1_a_call_that_is_held_back_is_not_told_as_started_after_a_drop() {
         .function_invoking_with([slow.clone(), gated, plain.clone()], sequential())
         .build()
         .unwrap();
-    let mut conversation = vec![ChatMessage::user("go")];
-    let paused = agent
-        .get_response(&conversation, ChatClientRunOptions::new())
-        .await
-        .unwrap();
-    conversation.extend(paused.messages.clone());
+    let (conversation, paused) = pause(&agent, ChatClientRunOptions::new()).await;
     let ids = request_ids(&paused);
     let mut updates = agent.run(&conversation, yes(&ids[0])).await.unwrap();
     while let Some(update) = updates.next().await {
@@ -230,12 +235,7 @@ async fn d10_a_call_that_is_held_back_meets_the_gate_that_its_tool_has_by_then()
             .function_invoking_with(ToolRegistry::new(), options)
             .build()
             .unwrap();
-        let mut conversation = vec![ChatMessage::user("go")];
-        let paused = agent
-            .get_response(&conversation, ChatClientRunOptions::new())
-            .await
-            .unwrap();
-        conversation.extend(paused.messages.clone());
+        let (conversation, paused) = pause(&agent, ChatClientRunOptions::new()).await;
         *source.write().unwrap() = registry(plain.clone().gated());
         let next = agent
             .get_response(&conversation, yes(&request_ids(&paused)[0]))
@@ -260,12 +260,7 @@ async fn c3_an_error_names_the_run_that_waits() {
         .function_invoking([gated])
         .build()
         .unwrap();
-    let mut conversation = vec![ChatMessage::user("go")];
-    let paused = agent
-        .get_response(&conversation, ChatClientRunOptions::new())
-        .await
-        .unwrap();
-    conversation.extend(paused.messages.clone());
+    let (conversation, paused) = pause(&agent, ChatClientRunOptions::new()).await;
     let error = agent
         .get_response(&conversation, yes("nope"))
         .await
@@ -324,9 +319,7 @@ async fn i4_a_result_goes_to_the_declared_call_whatever_else_has_its_id() {
         .build()
         .unwrap();
     let options = || ChatClientRunOptions::new().with_tools([ToolDeclaration::new("declared", "")]);
-    let mut conversation = vec![ChatMessage::user("go")];
-    let paused = agent.get_response(&conversation, options()).await.unwrap();
-    conversation.extend(paused.messages.clone());
+    let (mut conversation, paused) = pause(&agent, options()).await;
     assert_eq!(paused.pending.len(), 2);
     conversation.push(ChatMessage::tool(ToolResult::ok("x", "from the caller")));
     let next = agent.get_response(&conversation, options()).await.unwrap();
@@ -448,12 +441,7 @@ async fn e3_a_rule_that_cannot_be_written_does_not_swallow_the_yes() {
         )
         .build()
         .unwrap();
-    let mut conversation = vec![ChatMessage::user("x")];
-    let paused = agent
-        .get_response(&conversation, ChatClientRunOptions::new())
-        .await
-        .unwrap();
-    conversation.extend(paused.messages.clone());
+    let (conversation, paused) = pause(&agent, ChatClientRunOptions::new()).await;
     let always = || {
         let answer = ToolApprovalResponse::approve(request_ids(&paused)[0].clone());
         let answer = answer.with_remember(ApprovalScope::ToolInSession);

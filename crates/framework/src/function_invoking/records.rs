@@ -162,7 +162,8 @@ fn busy(run_id: &RunId) -> Error {
     .with_context("run", run_id.as_str())
 }
 
-/// A digest of the conversation up to the open batch: tells whether a resume saw the same one.
+/// A digest of the conversation up to the open batch, for stores and people to tell conversations
+/// apart. Nothing is decided by it: a caller may trim what came before.
 fn prefix_digest(leg: &Leg) -> String {
     let mut text = String::new();
     for message in leg.transcript() {
