@@ -11,11 +11,11 @@ use raf_core::{
     ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
     UpdateStream, emit_stream,
 };
+use raf_wire::{Address, DialogueSetup, Reporter, ToolsCache, Transport, drive};
 
-use crate::error::Reporter;
-use crate::request::{Built, ToolsCache, build};
-use crate::stream::{Job, drive};
-use crate::transport::{Address, Transport};
+use crate::endpoint::CHAT_COMPLETIONS;
+use crate::request::{Built, build};
+use crate::response::Reply;
 use crate::{Dialect, OpenAiOptions};
 
 /// A chat client for OpenAI's Chat Completions and every server that speaks like it.
@@ -45,7 +45,7 @@ impl OpenAiChatClient {
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration): a base URL, key or header
     /// that cannot be used.
     pub fn new(options: OpenAiOptions) -> Result<Self> {
-        let base = Address::parse(&options.base_url)?;
+        let base = Address::parse(&options.base_url, &CHAT_COMPLETIONS)?;
         let dialect = options
             .dialect
             .clone()
@@ -53,6 +53,7 @@ impl OpenAiChatClient {
         let key = options.api_key.as_deref().map(str::trim);
         let key = key.filter(|key| !key.is_empty());
         let transport = Transport::new(
+            &CHAT_COMPLETIONS,
             options.http_client.clone(),
             options.timeouts.connect,
             key.map(|key| (key, dialect.rules.key_header)),
@@ -113,7 +114,7 @@ impl OpenAiChatClient {
         let options = &self.0.options;
         let headers = options.headers.iter().map(|(_, value)| value.clone());
         let secrets = options.api_key.iter().cloned().chain(headers).collect();
-        Reporter::new(url.display(), model, secrets, said)
+        Reporter::new(&CHAT_COMPLETIONS, url.display(), model, secrets, said)
     }
 
     fn model<'a>(&'a self, options: &'a ChatClientRunOptions) -> Result<&'a str> {
@@ -182,20 +183,18 @@ impl IChatClient for OpenAiChatClient {
         let url = self.0.chat_url(model);
         let own = &self.0.options;
         let think_tags = own.think_tags.unwrap_or(self.0.dialect.rules.think_tags);
-        let job = Job {
+        let reporter = self.reporter(&url, model, said);
+        let provider = self.0.dialect.name();
+        let reply = Reply::new(provider, reporter.clone(), &own.limits, think_tags);
+        let setup = DialogueSetup {
             transport: self.0.transport.clone(),
-            reporter: self.reporter(&url, model, said),
-            url,
-            body,
+            reporter,
             limits: own.limits,
             timeouts: own.timeouts,
             cancellation: options.cancellation,
             deadline: options.deadline,
-            provider: self.0.dialect.name().to_owned(),
-            think_tags,
-            restore,
         };
-        Ok(emit_stream(move |out| drive(job, out)).boxed())
+        Ok(emit_stream(move |out| drive(setup, url, body, reply, restore, out)).boxed())
     }
 
     fn metadata(&self) -> ChatClientMetadata {

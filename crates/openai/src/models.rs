@@ -3,13 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use raf_core::{Cancellation, Error, ErrorKind, Result};
-use tokio::time::Instant;
+use raf_core::{Cancellation, ErrorKind, Result};
+use raf_wire::{Dialogue, DialogueSetup, Json};
 
 use crate::OpenAiChatClient;
-use crate::json::Json;
-use crate::stream::{error_body, whole_body};
-use crate::watch::{Watch, has_timers, later};
 
 /// A model that an endpoint offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,11 +61,6 @@ impl OpenAiChatClient {
     /// # Errors
     /// As a run's stream; [`ErrorKind::Misuse`](raf_core::ErrorKind::Misuse) outside a tokio runtime.
     pub async fn list_models(&self) -> Result<Vec<ModelInfo>> {
-        if !has_timers() {
-            return Err(Error::misuse(
-                "models can only be listed in a tokio runtime, with I/O and time enabled (`enable_all`)",
-            ));
-        }
         let options = self.options();
         let url = match &options.azure_api_version {
             Some(version) => self
@@ -79,25 +71,17 @@ impl OpenAiChatClient {
         };
         let model = options.model.as_deref().unwrap_or("");
         let reporter = self.reporter(&url, model, Bytes::new());
-        let mut watch = Watch::new(Cancellation::new(), None);
-        let idle = options.timeouts.idle.min(options.timeouts.first_byte);
-        let late = || reporter.timeout("idle", idle);
-        let mut exchange = watch
-            .guard(later(Instant::now(), idle), self.transport().get(&url))
-            .await
-            .map_err(|interrupted| interrupted.into_error(late))??;
-        if !exchange.head.is_success() {
-            let body = error_body(&mut exchange, &mut watch, &options.timeouts).await;
-            return Err(reporter.http(&exchange.head, &body));
-        }
-        let body = whole_body(
-            &mut exchange,
-            &mut watch,
-            &options.timeouts,
-            &options.limits,
-            &reporter,
-        )
-        .await?;
+        let timeouts = options.timeouts;
+        let mut dialogue = Dialogue::begin(DialogueSetup {
+            transport: self.transport().clone(),
+            reporter: reporter.clone(),
+            limits: options.limits,
+            timeouts: timeouts.with_first_byte(timeouts.idle.min(timeouts.first_byte)),
+            cancellation: Cancellation::new(),
+            deadline: None,
+        })?;
+        let opened = dialogue.get(&url).await?;
+        let body = dialogue.body(opened).await?;
         let text = String::from_utf8_lossy(&body);
         let listed = Json::parse_repaired(text.trim()).ok();
         let models = listed.as_ref().and_then(read_models);

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use raf_core::{Error, Result};
+use raf_wire::{Address, HttpClient};
 
-use crate::Dialect;
-use crate::limits::{Limits, Timeouts};
+use crate::endpoint::CHAT_COMPLETIONS;
+use crate::{Dialect, Limits, Timeouts};
 
 /// Where OpenAI itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -29,7 +30,7 @@ pub struct OpenAiOptions {
     pub(crate) api_key: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) http_client: Option<reqwest::Client>,
+    pub(crate) http_client: Option<HttpClient>,
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
     pub(crate) dialect: Option<Dialect>,
@@ -137,7 +138,7 @@ impl OpenAiOptions {
     /// conversation to another host. It must not have a total timeout, which would cut long replies.
     /// `reqwest` is re-exported as [`raf_openai::reqwest`](crate::reqwest): a new major version of it
     /// is a new major version of this crate.
-    pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
+    pub fn with_http_client(mut self, client: HttpClient) -> Self {
         self.http_client = Some(client);
         self
     }
@@ -183,7 +184,7 @@ impl Default for OpenAiOptions {
 impl fmt::Debug for OpenAiOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
-        let base_url = crate::transport::Address::parse(&self.base_url).ok();
+        let base_url = Address::parse(&self.base_url, &CHAT_COMPLETIONS).ok();
         f.debug_struct("OpenAiOptions")
             .field("base_url", &base_url)
             .field("api_key", &self.api_key.as_ref().map(|_| "[redacted]"))

@@ -2,17 +2,18 @@
 
 use raf_core::{
     AgentResponseUpdate, Content, Error, Finish, MessageRole, ProviderData, RefusalContent,
-    ResponseMetadata, Result, RetryStatus, UnknownContent, Usage,
+    ResponseMetadata, Result, UnknownContent, Usage,
 };
 use serde_json::{Map, Value};
 
-use crate::calls::{CallAssembler, CallPiece};
-use crate::error::Reporter;
-use crate::error::envelope::WireError;
-use crate::json::Json;
-use crate::limits::Limits;
-use crate::think::{Part, ThinkTags};
+use raf_wire::{
+    CallAssembler, CallPiece, Head, Json, Limits, Reporter, ThinkPart, ThinkTags, WireError,
+    WireReply, in_band,
+};
+
+use crate::wire::chunk::Chunk;
 use crate::wire::finish::{Ending, ending, reason};
+use crate::wire::loose;
 
 /// The reply as far as it has come. Updates gather in `updates` until they are taken out.
 #[derive(Debug)]
@@ -73,11 +74,6 @@ impl Reply {
         }
     }
 
-    /// The provider's id of the request, from the reply's head.
-    pub(crate) fn set_request_id(&mut self, id: Option<&str>) {
-        self.request_id = id.map(str::to_owned);
-    }
-
     /// Ids of the reply; the first that says something counts.
     pub(crate) fn identify(&mut self, id: &str, model: &str) {
         if self.is_identified || (id.is_empty() && model.is_empty()) {
@@ -101,11 +97,6 @@ impl Reply {
         !self.has_delta
     }
 
-    /// The frame is a whole answer, which needs no end mark.
-    pub(crate) fn whole_body(&mut self) {
-        self.is_whole_body = true;
-    }
-
     pub(crate) fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -117,12 +108,12 @@ impl Reply {
         self.think = Some(think);
     }
 
-    fn push_part(&mut self, part: Part, text: &str) {
+    fn push_part(&mut self, part: ThinkPart, text: &str) {
         match part {
-            Part::Text => self.push_text(text),
+            ThinkPart::Text => self.push_text(text),
             // The server sends the same thoughts in a field of their own.
-            Part::Thought if self.has_reasoning => {}
-            Part::Thought => self.push_reasoning(text),
+            ThinkPart::Thought if self.has_reasoning => {}
+            ThinkPart::Thought => self.push_reasoning(text),
         }
     }
 
@@ -212,96 +203,6 @@ impl Reply {
         self.usage = Some(usage);
     }
 
-    pub(crate) fn in_band_error(&self, found: &WireError) -> Error {
-        self.reporter.in_band(found, self.request_id.as_deref())
-    }
-
-    pub(crate) fn protocol_error(&self, what: &str) -> Error {
-        self.reporter.protocol(what)
-    }
-
-    /// The error of an event that cannot be read. The same request may go better.
-    pub(crate) fn garbled(&self) -> Error {
-        self.reporter
-            .protocol("sent an event that is no JSON")
-            .with_retry(RetryStatus::Temporary)
-    }
-
-    /// The end mark came: nothing counts any more.
-    pub(crate) fn done(&mut self) {
-        self.is_done = true;
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        self.is_done
-    }
-
-    /// Whether the reply has said that it ends.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.is_done || self.ending.is_some() || self.is_whole_body
-    }
-
-    /// Ends the reply well if it did, and says how; what is left to say stands in `updates`.
-    pub(crate) fn conclude(&mut self) -> Result<Finish> {
-        if !self.has_ended() {
-            return Err(self.reporter.truncated());
-        }
-        if self.ending == Some(Ending::Failed) {
-            return Err(self.failed_ending(&self.finish_word));
-        }
-        self.flush();
-        if self.ending.is_none() && !self.says_something && self.refusal.is_empty() {
-            return Err(self.reporter.empty());
-        }
-        self.begin();
-        let refusal = std::mem::take(&mut self.refusal);
-        if !refusal.is_empty() {
-            let mut content = RefusalContent::default();
-            content.text = refusal;
-            self.updates.push(AgentResponseUpdate::Content {
-                content: Box::new(Content::Refusal(content)),
-            });
-        }
-        let ending = self.ending.clone().unwrap_or(Ending::Stop);
-        let was_cut = matches!(ending, Ending::Length | Ending::ContentFilter);
-        let has_calls = self
-            .calls
-            .finish(was_cut, &self.provider, &mut self.updates);
-        self.updates.push(AgentResponseUpdate::message_end());
-        if !self.finish_word.is_empty() {
-            let mut metadata = ResponseMetadata::default();
-            metadata.raw_finish_reason = Some(self.finish_word.clone());
-            self.updates.push(AgentResponseUpdate::ResponseMetadata {
-                metadata: Box::new(metadata),
-            });
-        }
-        let mut finish = Finish::new(reason(&ending, &self.finish_word, has_calls));
-        if let Some(usage) = self.report_usage() {
-            finish = finish.with_usage(usage);
-        }
-        Ok(finish)
-    }
-
-    /// Says what is left of a reply that failed: text held back, and what it cost.
-    pub(crate) fn abandon(&mut self) {
-        self.flush();
-        self.report_usage();
-    }
-
-    /// The error of a stream that ended without an end.
-    pub(crate) fn truncated(&self) -> Error {
-        self.reporter.truncated()
-    }
-
-    /// The error of a reply in which nothing came.
-    pub(crate) fn empty(&self) -> Error {
-        self.reporter.empty()
-    }
-
-    pub(crate) fn reporter(&self) -> &Reporter {
-        &self.reporter
-    }
-
     fn report_usage(&mut self) -> Option<Usage> {
         let usage = self.usage.take()?;
         self.updates.push(AgentResponseUpdate::usage(usage.clone()));
@@ -355,6 +256,126 @@ impl Reply {
             role: MessageRole::Assistant,
             message_id,
         });
+    }
+}
+
+impl WireReply for Reply {
+    fn head(&mut self, head: &Head) {
+        self.request_id = head.request_id().map(str::to_owned);
+    }
+
+    #[inline]
+    fn line(&mut self, _: &[u8], line: &str) -> Result<bool> {
+        match Chunk::parse(line) {
+            Some(chunk) => chunk.apply(self).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn frame(&mut self, _: &str, frame: &Json) -> Result<()> {
+        loose::apply(frame, self)
+    }
+
+    fn document_ends(&mut self, document: &Json) {
+        // A whole answer needs no end mark.
+        self.is_whole_body |= loose::is_whole_answer(document);
+    }
+
+    fn is_frame(&self, line: &Json) -> bool {
+        line.present("choices").is_some() || in_band(line).is_some()
+    }
+
+    fn begins_stream(line: &Json) -> bool {
+        let choices = line.get("choices").and_then(Json::as_array);
+        choices.is_some_and(|choices| choices.iter().any(|of| of.present("delta").is_some()))
+    }
+
+    fn body_ends(&mut self, documents: &[Json]) -> Result<()> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        if documents
+            .iter()
+            .all(|document| document.get("choices").is_none())
+        {
+            return Err(self
+                .reporter
+                .protocol("answered with JSON that is no chat completion"));
+        }
+        if documents.len() == 1 {
+            // Choices that are empty, or null.
+            return Err(self.reporter.empty());
+        }
+        Ok(())
+    }
+
+    fn end_mark(&mut self) {
+        self.is_done = true;
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_done || self.ending.is_some() || self.is_whole_body
+    }
+
+    fn conclude(&mut self) -> Result<Finish> {
+        if !self.has_ended() {
+            return Err(self.reporter.truncated());
+        }
+        if self.ending == Some(Ending::Failed) {
+            return Err(self.failed_ending(&self.finish_word));
+        }
+        self.flush();
+        if self.ending.is_none() && !self.says_something && self.refusal.is_empty() {
+            return Err(self.reporter.empty());
+        }
+        self.begin();
+        let refusal = std::mem::take(&mut self.refusal);
+        if !refusal.is_empty() {
+            let mut content = RefusalContent::default();
+            content.text = refusal;
+            self.updates.push(AgentResponseUpdate::Content {
+                content: Box::new(Content::Refusal(content)),
+            });
+        }
+        let ending = self.ending.clone().unwrap_or(Ending::Stop);
+        let was_cut = matches!(ending, Ending::Length | Ending::ContentFilter);
+        let has_calls = self
+            .calls
+            .finish(was_cut, &self.provider, &mut self.updates);
+        self.updates.push(AgentResponseUpdate::message_end());
+        if !self.finish_word.is_empty() {
+            let mut metadata = ResponseMetadata::default();
+            metadata.raw_finish_reason = Some(self.finish_word.clone());
+            self.updates.push(AgentResponseUpdate::ResponseMetadata {
+                metadata: Box::new(metadata),
+            });
+        }
+        let mut finish = Finish::new(reason(&ending, &self.finish_word, has_calls));
+        if let Some(usage) = self.report_usage() {
+            finish = finish.with_usage(usage);
+        }
+        Ok(finish)
+    }
+
+    fn abandon(&mut self) {
+        self.flush();
+        self.report_usage();
+    }
+
+    fn updates(&mut self) -> &mut Vec<AgentResponseUpdate> {
+        &mut self.updates
+    }
+
+    fn reporter(&self) -> &Reporter {
+        &self.reporter
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        self.request_id.as_deref()
     }
 }
 

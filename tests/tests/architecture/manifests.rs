@@ -14,7 +14,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("raf-tools", &["raf-core", "raf-macros"]),
     ("raf-framework", &["raf-core", "raf-tools"]),
     // A provider knows declarations, never tools or layers.
-    ("raf-openai", &["raf-core"]),
+    ("raf-wire", &["raf-core"]),
+    ("raf-openai", &["raf-core", "raf-wire"]),
+    ("raf-anthropic", &["raf-core", "raf-wire"]),
     ("raf-testing", &["raf-core", "raf-tools"]),
     // Those that come later.
     ("raf-store", &["raf-core"]),

@@ -16,16 +16,16 @@ const SPAWNS: &[&str] = &["crates/tools/src/execution/"];
 /// Files that may name reqwest.
 const REQWEST: &[Exception] = &[
     (
-        "crates/openai/src/transport.rs",
+        "crates/wire/src/transport.rs",
         "the one place that speaks HTTP",
+    ),
+    (
+        "crates/wire/src/lib.rs",
+        "re-exports it, so that users can bring a client of their own",
     ),
     (
         "crates/openai/src/lib.rs",
         "re-exports it, so that users can bring a client of their own",
-    ),
-    (
-        "crates/openai/src/options.rs",
-        "takes the client that a user brings",
     ),
 ];
 
@@ -34,6 +34,14 @@ const OTHER_TRAITS: &[Exception] = &[
     (
         "ToolParams",
         "the bound of a typed tool's parameters, under the name that users know",
+    ),
+    (
+        "WireReply",
+        "a static bound that a provider implements: never held as `dyn`, nothing is boxed per event",
+    ),
+    (
+        "EventSink",
+        "a static bound: what takes the events of a decoder",
     ),
     (
         "Short",
@@ -116,7 +124,7 @@ fn no_file_is_a_drawer_for_anything() {
 fn files_are_short() {
     let found = rust_files()
         .into_iter()
-        .filter(|file| !file.is_test() && !file.path.contains("/wire/"))
+        .filter(|file| !file.is_test())
         .filter_map(|file| {
             let lines = file.text.lines().count();
             let own = without_tests(&code(&file.text));

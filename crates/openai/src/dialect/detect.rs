@@ -1,7 +1,9 @@
 //! Which dialect a base URL speaks, where the host or port leaves no doubt.
 
+use raf_wire::Address;
+
 use super::{Dialect, known};
-use crate::transport::Address;
+use crate::endpoint::CHAT_COMPLETIONS;
 
 /// End of the host, dialect.
 const HOSTS: &[(&str, &str)] = &[
@@ -39,19 +41,21 @@ const HOSTS: &[(&str, &str)] = &[
 const PORTS: &[(u16, &str)] = &[(11434, "ollama"), (1234, "lmstudio")];
 
 pub(crate) fn detect(base_url: &str) -> Dialect {
-    let name = Address::parse(base_url).ok().and_then(|url| {
-        let host = url.host();
-        if host.starts_with("bedrock-runtime.") && host.ends_with(".amazonaws.com") {
-            return Some("bedrock");
-        }
-        let of_host = HOSTS.iter().find(|(end, _)| {
-            host == *end || (host.ends_with(end) && (end.starts_with('.') || dotted(host, end)))
+    let name = Address::parse(base_url, &CHAT_COMPLETIONS)
+        .ok()
+        .and_then(|url| {
+            let host = url.host();
+            if host.starts_with("bedrock-runtime.") && host.ends_with(".amazonaws.com") {
+                return Some("bedrock");
+            }
+            let of_host = HOSTS.iter().find(|(end, _)| {
+                host == *end || (host.ends_with(end) && (end.starts_with('.') || dotted(host, end)))
+            });
+            let of_port = || PORTS.iter().find(|(port, _)| url.port() == Some(*port));
+            of_host
+                .map(|(_, name)| *name)
+                .or_else(|| of_port().map(|(_, name)| *name))
         });
-        let of_port = || PORTS.iter().find(|(port, _)| url.port() == Some(*port));
-        of_host
-            .map(|(_, name)| *name)
-            .or_else(|| of_port().map(|(_, name)| *name))
-    });
     name.and_then(known::rules)
         .map_or_else(Dialect::compatible, Dialect::from_rules)
 }

@@ -9,7 +9,7 @@ use super::{
     AssistantLast, CallIds, ContentBesideCalls, ForcedToolChoice, NameField, ReasoningEcho, Rules,
     SchemaForm, SchemaSupport, StrictForm, SystemRole, TokenLimitField,
 };
-use crate::transport::KeyHeader;
+use raf_wire::KeyHeader;
 
 /// The common ground. Each value is the one that the most servers take, and that strict servers
 /// do not refuse.

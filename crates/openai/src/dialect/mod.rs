@@ -10,7 +10,9 @@ use raf_core::RenderKey;
 pub(crate) use detect::detect;
 pub use known::KNOWN_DIALECTS;
 
-use crate::transport::KeyHeader;
+pub use raf_wire::{CallIds, SchemaForm, StrictForm};
+
+use raf_wire::KeyHeader;
 
 /// The rules by which requests are written for one kind of server.
 ///
@@ -106,31 +108,6 @@ pub enum ReasoningEcho {
     RequiredNonEmpty,
 }
 
-/// What the schema of a tool's parameters, or of the answer, may look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SchemaForm {
-    /// An object with `properties` at the top, no union (nerdai/llm-agents-from-scratch#861,
-    /// langchain-ai/langchain#39306); else as written. Every server takes this.
-    Object,
-    /// Only the keywords of Gemini's subset, references resolved, no `parameters` for a tool without
-    /// arguments (danny-avila/LibreChat#13850).
-    GeminiSubset,
-}
-
-/// What becomes of a tool's `strict`. It is sent only where it was asked for
-/// (`mpfaffenberger/code_puppy#368`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StrictForm {
-    /// Sent, with the schema in its strict form.
-    AsAsked,
-    /// Sent for all tools or for none: Cerebras refuses a mixture.
-    Uniform,
-    /// Never sent.
-    Never,
-}
-
 /// What a server makes of a forced tool choice (`required`, or a named tool).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -142,17 +119,6 @@ pub enum ForcedToolChoice {
     AsAuto,
     /// It knows `any` instead of `required` (Mistral's older word).
     AnyWord,
-}
-
-/// The form of call ids in a request. Ids that fit are sent as they are, others are mapped by a
-/// hash, calls and results alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CallIds {
-    /// At most this many bytes: 40 for OpenAI (agno-agi/agno#5382).
-    UpTo(usize),
-    /// Nine letters or digits: Mistral (anomalyco/opencode#1680).
-    NineAlphanumeric,
 }
 
 /// The role of instructions.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use raf_core::{
-    ChatMessage, Content, Error, MediaContent, MediaSource, MessageRole, ReasoningContent, Result,
-    ToolCall, ToolResult,
+    ChatMessage, Content, Error, MediaSource, MessageRole, ReasoningContent, Result, ToolCall,
+    ToolResult,
 };
+
+use raf_wire::{call_id, data_url, push_member as member, push_string as string, tool_name};
 
 use crate::dialect::{
     AssistantLast, ContentBesideCalls, NameField, ReasoningEcho, Rules, SystemRole,
 };
 use crate::request::arrange::PREFIX;
-use crate::request::labels;
 
 /// What a tool result says that says nothing: an empty text is refused (BerriAI/litellm#42186).
 const NO_OUTPUT: &str = "(no output)";
@@ -118,7 +119,7 @@ fn part(json: &mut String, content: &Content) {
                 file_id(&mut text, id);
             } else {
                 text.push_str(r#"{"type":"image_url","image_url":{"url":"#);
-                string(&mut text, &address(media, "image/png"));
+                string(&mut text, &data_url(media, "image/png"));
                 if let Some(detail) = media.extra.get("detail").and_then(|value| value.as_str()) {
                     member(&mut text, "detail", detail);
                 }
@@ -127,7 +128,7 @@ fn part(json: &mut String, content: &Content) {
         }
         Content::Video(media) => {
             text.push_str(r#"{"type":"video_url","video_url":{"url":"#);
-            string(&mut text, &address(media, "video/mp4"));
+            string(&mut text, &data_url(media, "video/mp4"));
             text.push_str("}}");
         }
         Content::Audio(media) => {
@@ -149,7 +150,7 @@ fn part(json: &mut String, content: &Content) {
                 file_id(&mut text, id);
             } else {
                 text.push_str(r#"{"type":"file","file":{"file_data":"#);
-                string(&mut text, &address(media, "application/octet-stream"));
+                string(&mut text, &data_url(media, "application/octet-stream"));
                 member(
                     &mut text,
                     "filename",
@@ -178,17 +179,6 @@ fn file_id(json: &mut String, id: &str) {
     json.push_str(r#"{"type":"file","file":{"file_id":"#);
     string(json, id);
     json.push_str("}}");
-}
-
-fn address(media: &MediaContent, default_type: &str) -> String {
-    match &media.source {
-        MediaSource::Base64(data) => {
-            let media_type = media.media_type.as_deref().unwrap_or(default_type);
-            format!("data:{media_type};base64,{data}")
-        }
-        MediaSource::Url(url) => url.clone(),
-        _ => String::new(),
-    }
 }
 
 fn assistant(json: &mut String, message: &ChatMessage, rules: &Rules) {
@@ -234,9 +224,9 @@ fn assistant(json: &mut String, message: &ChatMessage, rules: &Rules) {
 
 fn tool_call(json: &mut String, call: &ToolCall, rules: &Rules) {
     json.push_str(r#"{"id":"#);
-    string(json, &labels::call_id(call.id(), rules.call_ids));
+    string(json, &call_id(call.id(), rules.call_ids));
     json.push_str(r#","type":"function","function":{"name":"#);
-    string(json, &labels::tool_name(call.name()));
+    string(json, &tool_name(call.name()));
     member(json, "arguments", call.arguments());
     json.push('}');
     let own = call
@@ -297,7 +287,7 @@ fn own_details<'a>(
 
 fn tool(json: &mut String, result: &ToolResult, rules: &Rules) {
     json.push_str(r#"{"role":"tool","tool_call_id":"#);
-    string(json, &labels::call_id(result.call_id(), rules.call_ids));
+    string(json, &call_id(result.call_id(), rules.call_ids));
     json.push_str(r#","content":"#);
     let texts: Vec<&str> = result
         .content()
@@ -328,19 +318,4 @@ fn begin(json: &mut String, role: &str) {
     json.push_str(r#"{"role":""#);
     json.push_str(role);
     json.push_str(r#"","content":"#);
-}
-
-fn member(json: &mut String, name: &str, value: &str) {
-    json.push_str(",\"");
-    json.push_str(name);
-    json.push_str("\":");
-    string(json, value);
-}
-
-/// Appends a JSON string.
-fn string(json: &mut String, text: &str) {
-    match serde_json::to_string(text) {
-        Ok(escaped) => json.push_str(&escaped),
-        Err(_) => json.push_str("\"\""),
-    }
 }

@@ -5,10 +5,7 @@
 //! that a schema's properties reach the wire in the order in which they were written.
 
 mod arrange;
-mod labels;
 mod message;
-mod restore;
-mod schema;
 mod tools;
 
 use bytes::Bytes;
@@ -16,13 +13,11 @@ use raf_core::{
     ChatClientRunOptions, ChatMessage, Content, Error, JsonSchemaFormat, ResponseFormat, Result,
     ToolChoice, normalise, validate_history,
 };
+use raf_wire::{BodyWriter, Restore, ToolsCache, schema_for_answer, tool_name};
 use serde::Serialize;
 
 use crate::Dialect;
 use crate::dialect::{ForcedToolChoice, Rules, SchemaSupport, TokenLimitField};
-
-pub(crate) use restore::Restore;
-pub(crate) use tools::ToolsCache;
 
 /// A request that can be sent.
 pub(crate) struct Built {
@@ -66,7 +61,7 @@ pub(crate) fn build(
         .collect();
     let length: usize = pieces.iter().map(|piece| piece.len() + 1).sum();
 
-    let mut body = Body::new(length + 1024, options);
+    let mut body = BodyWriter::new(length + 1024, options);
     body.field("model", model)?;
     let start = body.raw_field("messages", |text| {
         text.push(b'[');
@@ -78,7 +73,7 @@ pub(crate) fn build(
         }
         text.push(b']');
     });
-    let end = body.text.len();
+    let end = body.position();
     body.field("stream", &streaming)?;
     if streaming && rules.stream_usage {
         body.raw_field("stream_options", |text| {
@@ -86,7 +81,7 @@ pub(crate) fn build(
         });
     }
     write_sampling(&mut body, options, rules)?;
-    let tools = cache.rendered(&options.tools, messages, rules)?;
+    let tools = tools::rendered(&options.tools, messages, rules, cache)?;
     if tools.is_empty() {
         if options
             .tool_choice
@@ -115,7 +110,7 @@ pub(crate) fn build(
 }
 
 fn write_sampling(
-    body: &mut Body<'_>,
+    body: &mut BodyWriter<'_>,
     options: &ChatClientRunOptions,
     rules: &Rules,
 ) -> Result<()> {
@@ -156,7 +151,7 @@ fn write_sampling(
 }
 
 fn write_tool_options(
-    body: &mut Body<'_>,
+    body: &mut BodyWriter<'_>,
     options: &ChatClientRunOptions,
     rules: &Rules,
     is_history_only: bool,
@@ -193,7 +188,7 @@ fn write_tool_options(
             struct Function<'a> {
                 name: &'a str,
             }
-            let name = &labels::tool_name(name);
+            let name = &tool_name(name);
             let r#type = "function";
             let function = Function { name };
             body.field("tool_choice", &Named { r#type, function })
@@ -203,14 +198,14 @@ fn write_tool_options(
 }
 
 fn write_response_format(
-    body: &mut Body<'_>,
+    body: &mut BodyWriter<'_>,
     format: &ResponseFormat,
     rules: &Rules,
 ) -> Result<()> {
     let json_object = |text: &mut Vec<u8>| text.extend_from_slice(br#"{"type":"json_object"}"#);
     match (format, rules.response_format) {
         (ResponseFormat::JsonSchema(format), SchemaSupport::JsonSchema) => {
-            let schema = schema::for_answer(format, rules);
+            let schema = schema_for_answer(format, rules.schema);
             let text = json_schema(format, &schema)?;
             body.raw_field("response_format", |body| {
                 body.extend_from_slice(text.as_bytes());
@@ -229,7 +224,7 @@ fn write_response_format(
 
 fn json_schema(format: &JsonSchemaFormat, schema: &str) -> Result<String> {
     let text = |text: &str| serde_json::to_string(text).map_err(unwritable);
-    let name = text(&labels::tool_name(&format.name))?;
+    let name = text(&tool_name(&format.name))?;
     let mut json = format!(r#"{{"type":"json_schema","json_schema":{{"name":{name}"#);
     if let Some(description) = &format.description {
         json.push_str(r#","description":"#);
@@ -279,62 +274,6 @@ fn speak_of_json(messages: &[ChatMessage]) -> bool {
             .is_some_and(|text| text.to_ascii_lowercase().contains("json"))
     };
     messages.iter().flat_map(ChatMessage::contents).any(speaks)
-}
-
-/// The JSON text of an object that grows field by field. Fields that `extra_body` has are left to it.
-struct Body<'a> {
-    text: Vec<u8>,
-    options: &'a ChatClientRunOptions,
-}
-
-impl<'a> Body<'a> {
-    fn new(capacity: usize, options: &'a ChatClientRunOptions) -> Self {
-        let mut text = Vec::with_capacity(capacity);
-        text.push(b'{');
-        Self { text, options }
-    }
-
-    fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
-        if self.options.extra_body.contains_key(name) {
-            return Ok(());
-        }
-        self.key(name);
-        serde_json::to_writer(&mut self.text, value).map_err(unwritable)
-    }
-
-    /// Writes a field of ready JSON; returns where its value begins.
-    fn raw_field(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> usize {
-        if !self.options.extra_body.contains_key(name) {
-            self.key(name);
-            let start = self.text.len();
-            write(&mut self.text);
-            return start;
-        }
-        self.text.len()
-    }
-
-    /// A name that needs no escaping.
-    fn key(&mut self, name: &str) {
-        if self.text.len() > 1 {
-            self.text.push(b',');
-        }
-        self.text.push(b'"');
-        self.text.extend_from_slice(name.as_bytes());
-        self.text.extend_from_slice(b"\":");
-    }
-
-    fn finish(mut self) -> Result<Bytes> {
-        for (name, value) in &self.options.extra_body {
-            if self.text.len() > 1 {
-                self.text.push(b',');
-            }
-            serde_json::to_writer(&mut self.text, name).map_err(unwritable)?;
-            self.text.push(b':');
-            serde_json::to_writer(&mut self.text, value).map_err(unwritable)?;
-        }
-        self.text.push(b'}');
-        Ok(Bytes::from(self.text))
-    }
 }
 
 fn unwritable(source: serde_json::Error) -> Error {

@@ -7,9 +7,10 @@ use raf_core::{
     MediaContent, MediaSource, MessageRole, ReasoningEffort, ResponseFormat, ToolCall,
     ToolCallHead, ToolChoice, ToolDeclaration, ToolOutcome, ToolResult,
 };
+use raf_wire::ToolsCache;
 use serde_json::{Value, json};
 
-use super::{Built, ToolsCache, build};
+use super::{Built, build};
 use crate::{Dialect, SchemaSupport, SystemRole};
 
 fn built(messages: &[ChatMessage], options: &ChatClientRunOptions, dialect: &Dialect) -> Built {

@@ -11,8 +11,8 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::calls::CallPiece;
-use crate::json::Json;
+use raf_wire::{CallPiece, Json};
+
 use crate::response::Reply;
 use crate::wire::usage;
 

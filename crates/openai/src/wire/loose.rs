@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use raf_core::Result;
 use serde_json::Map;
 
-use crate::calls::{CallPiece, LEGACY_CALL};
-use crate::error::envelope;
-use crate::json::Json;
+use raf_wire::{CallPiece, Json, LEGACY_CALL, WireReply, in_band, read_error};
+
 use crate::response::Reply;
 use crate::wire::finish::{Ending, ending};
 use crate::wire::usage;
@@ -31,7 +30,7 @@ pub(crate) fn apply(frame: &Json, reply: &mut Reply) -> Result<()> {
             reply.usage(reported);
         }
     }
-    let found = envelope::in_band(frame).or_else(|| groq.and_then(envelope::in_band));
+    let found = in_band(frame).or_else(|| groq.and_then(in_band));
     // Text that came with the error is kept; the choice's own error is less telling.
     let applied = match first_choice(choices) {
         Some(choice) => apply_choice(choice, reply),
@@ -41,6 +40,16 @@ pub(crate) fn apply(frame: &Json, reply: &mut Reply) -> Result<()> {
         return Err(reply.in_band_error(&error));
     }
     applied
+}
+
+/// Whether a frame holds a message as a whole.
+pub(crate) fn is_whole_answer(frame: &Json) -> bool {
+    let choices = frame.get("choices").and_then(Json::as_array);
+    choices.is_some_and(|choices| {
+        choices
+            .iter()
+            .any(|choice| choice.present("message").is_some() || choice.present("text").is_some())
+    })
 }
 
 /// The choice that counts: the one of index 0, or the only one that has none.
@@ -75,7 +84,7 @@ fn apply_choice(choice: &Json, reply: &mut Reply) -> Result<()> {
     let word = choice.get("finish_reason").and_then(Json::scalar_text);
     let word = word.unwrap_or_default();
     if let Some(error) = choice.filled("error") {
-        return Err(reply.in_band_error(&envelope::read(error)));
+        return Err(reply.in_band_error(&read_error(error)));
     }
     if ending(&word) == Ending::Failed {
         return Err(reply.failed_ending(&word));

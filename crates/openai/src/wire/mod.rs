@@ -5,3 +5,6 @@ pub(crate) mod chunk;
 pub(crate) mod finish;
 pub(crate) mod loose;
 pub(crate) mod usage;
+
+#[cfg(test)]
+mod tests;

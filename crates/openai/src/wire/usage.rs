@@ -2,7 +2,7 @@
 
 use raf_core::Usage;
 
-use crate::json::Json;
+use raf_wire::Json;
 
 /// Reads a usage object; nothing if it counts nothing.
 ///

@@ -4,17 +4,15 @@
 use raf_core::Result;
 use serde_json::Deserializer;
 
-use crate::error::envelope;
 use crate::json::{Json, repair};
 use crate::limits::{Limits, exceeded};
-use crate::response::Reply;
+use crate::reply::WireReply;
 use crate::sse::{EventDecoder, EventSink};
-use crate::wire::chunk::Chunk;
-use crate::wire::loose;
 
-/// Decodes one body.
+/// Decodes one body: an event stream, JSON lines, or JSON, told apart by the first bytes and not by
+/// what the headers claim.
 #[derive(Debug)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     form: Form,
     events: EventDecoder,
     limits: Limits,
@@ -34,7 +32,8 @@ enum Form {
 }
 
 impl Decoder {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// A decoder of a body that has not begun.
+    pub fn new(limits: &Limits) -> Self {
         Self {
             form: Form::Unknown,
             events: EventDecoder::new(limits),
@@ -47,7 +46,7 @@ impl Decoder {
     }
 
     /// Takes the next bytes in; returns whether an event was among them.
-    pub(crate) fn push(&mut self, bytes: &[u8], reply: &mut Reply) -> Result<bool> {
+    pub fn push<R: WireReply>(&mut self, bytes: &[u8], reply: &mut R) -> Result<bool> {
         self.byte_count += bytes.len() as u64;
         if self.byte_count > self.limits.stream_bytes {
             return Err(exceeded("stream_bytes", self.limits.stream_bytes));
@@ -62,7 +61,7 @@ impl Decoder {
         if self.form == Form::Unknown {
             self.form = form_of(&self.body, reply)?;
         }
-        if self.form == Form::Json && self.is_json_lines() {
+        if self.form == Form::Json && self.is_json_lines::<R>() {
             self.form = Form::Events;
         }
         match self.form {
@@ -75,7 +74,7 @@ impl Decoder {
     }
 
     /// Whether the body is a stream whose events are bare JSON lines: told by its first line, once.
-    fn is_json_lines(&mut self) -> bool {
+    fn is_json_lines<R: WireReply>(&mut self) -> bool {
         if self.saw_first_line {
             return false;
         }
@@ -91,16 +90,15 @@ impl Decoder {
         };
         self.saw_first_line = true;
         let line = String::from_utf8_lossy(&line[..end]);
-        Json::parse_repaired(line.trim()).is_ok_and(|value| {
-            let choices = value.get("choices").and_then(Json::as_array);
-            choices.is_some_and(|choices| choices.iter().any(|of| of.present("delta").is_some()))
-        })
+        Json::parse_repaired(line.trim()).is_ok_and(|value| R::begins_stream(&value))
     }
 
     /// Takes in that the body has ended cleanly.
-    pub(crate) fn finish(&mut self, reply: &mut Reply) -> Result<()> {
+    pub fn finish(&mut self, reply: &mut impl WireReply) -> Result<()> {
         match self.form {
-            Form::Unknown if self.body.iter().all(u8::is_ascii_whitespace) => Err(reply.empty()),
+            Form::Unknown if self.body.iter().all(u8::is_ascii_whitespace) => {
+                Err(reply.reporter().empty())
+            }
             Form::Unknown | Form::Events => {
                 let body = std::mem::take(&mut self.body);
                 self.push_events(&body, reply)?;
@@ -109,9 +107,11 @@ impl Decoder {
                 self.event_count += sink.events;
                 if self.event_count == 0 && !reply.has_ended() {
                     return Err(if self.events.saw_noise() {
-                        reply.protocol_error("answered with neither an event stream nor JSON")
+                        reply
+                            .reporter()
+                            .protocol("answered with neither an event stream nor JSON")
                     } else {
-                        reply.empty()
+                        reply.reporter().empty()
                     });
                 }
                 Ok(())
@@ -120,7 +120,7 @@ impl Decoder {
         }
     }
 
-    fn push_events(&mut self, bytes: &[u8], reply: &mut Reply) -> Result<bool> {
+    fn push_events(&mut self, bytes: &[u8], reply: &mut impl WireReply) -> Result<bool> {
         let mut sink = FrameSink { reply, events: 0 };
         self.events.push(bytes, &mut sink)?;
         self.event_count += sink.events;
@@ -131,7 +131,7 @@ impl Decoder {
     }
 
     /// One JSON document, or several; perhaps with events behind it.
-    fn finish_json(&mut self, reply: &mut Reply) -> Result<()> {
+    fn finish_json(&mut self, reply: &mut impl WireReply) -> Result<()> {
         let body = std::mem::take(&mut self.body);
         let text = String::from_utf8_lossy(&body);
         let text = text.trim_start_matches('\u{feff}');
@@ -146,38 +146,31 @@ impl Decoder {
         };
         if values.is_empty() {
             return Err(match fault {
-                Some(error) if error.is_eof() => reply.truncated(),
-                _ => reply.protocol_error("answered with something that is no JSON"),
+                Some(error) if error.is_eof() => reply.reporter().truncated(),
+                _ => reply
+                    .reporter()
+                    .protocol("answered with something that is no JSON"),
             });
         }
         for value in &values {
-            apply_frame(value, reply)?;
-            if is_whole_answer(value) {
-                reply.whole_body();
-            }
+            apply_frame("", value, reply)?;
+            reply.document_ends(value);
         }
         let rest = rest.trim_start();
         if is_end_mark(rest) {
-            reply.done();
+            reply.end_mark();
         }
         if rest.starts_with("data:") || rest.starts_with("event:") {
             self.push_events(rest.as_bytes(), reply)?;
             let mut sink = FrameSink { reply, events: 0 };
             self.events.finish(&mut sink)?;
         }
-        if !reply.has_ended() && values.iter().all(|value| value.get("choices").is_none()) {
-            return Err(reply.protocol_error("answered with JSON that is no chat completion"));
-        }
-        if !reply.has_ended() && values.len() == 1 {
-            // Choices that are empty, or null.
-            return Err(reply.empty());
-        }
-        Ok(())
+        reply.body_ends(&values)
     }
 }
 
 /// What kind of body begins so, as far as that can be told.
-fn form_of(body: &[u8], reply: &Reply) -> Result<Form> {
+fn form_of(body: &[u8], reply: &impl WireReply) -> Result<Form> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     if body.len() < MARK.len() && MARK.starts_with(body) {
         return Ok(Form::Unknown);
@@ -188,12 +181,10 @@ fn form_of(body: &[u8], reply: &Reply) -> Result<Form> {
     };
     match start[at] {
         b'{' | b'[' => Ok(Form::Json),
-        b'<' => Err(reply.protocol_error(
-            "answered with an HTML page: is the base URL right? It usually ends in /v1",
-        )),
-        0x1f => {
-            Err(reply.protocol_error("answered with compressed bytes, though none were asked for"))
-        }
+        b'<' => Err(reply.reporter().html_page()),
+        0x1f => Err(reply
+            .reporter()
+            .protocol("answered with compressed bytes, though none were asked for")),
         _ => Ok(Form::Events),
     }
 }
@@ -215,32 +206,28 @@ fn documents(text: &str) -> (Vec<Json>, &str, Option<serde_json::Error>) {
     }
 }
 
-fn is_whole_answer(value: &Json) -> bool {
-    let choices = value.get("choices").and_then(Json::as_array);
-    choices.is_some_and(|choices| {
-        choices
-            .iter()
-            .any(|choice| choice.present("message").is_some() || choice.present("text").is_some())
-    })
-}
-
 /// Takes a frame in, whatever its form.
-fn apply_frame(value: &Json, reply: &mut Reply) -> Result<()> {
+fn apply_frame(name: &str, value: &Json, reply: &mut impl WireReply) -> Result<()> {
     match value {
-        Json::Object(_) => loose::apply(value, reply),
-        Json::Array(items) => items.iter().try_for_each(|item| apply_frame(item, reply)),
+        Json::Object(_) => reply.frame(name, value),
+        Json::Array(items) => items
+            .iter()
+            .try_for_each(|item| apply_frame(name, item, reply)),
         Json::Null => Ok(()),
         _ if reply.has_ended() => Ok(()),
-        _ => Err(reply.protocol_error("sent an event that is JSON, but no object")),
+        _ => Err(reply
+            .reporter()
+            .protocol("sent an event that is JSON, but no object")),
     }
 }
 
-struct FrameSink<'a> {
-    reply: &'a mut Reply,
+struct FrameSink<'a, R> {
+    reply: &'a mut R,
     events: u64,
 }
 
-impl EventSink for FrameSink<'_> {
+impl<R: WireReply> EventSink for FrameSink<'_, R> {
+    #[inline]
     fn line(&mut self, name: &[u8], data: &[u8]) -> Result<bool> {
         if self.reply.is_done() {
             return Ok(true);
@@ -251,24 +238,23 @@ impl EventSink for FrameSink<'_> {
         let Ok(text) = std::str::from_utf8(data) else {
             return Ok(false);
         };
-        if let Some(chunk) = Chunk::parse(text) {
+        if self.reply.line(name, text)? {
             self.events += 1;
-            chunk.apply(self.reply)?;
             return Ok(true);
         }
         if is_end_mark(text) {
             self.events += 1;
-            self.reply.done();
+            self.reply.end_mark();
             return Ok(true);
         }
         let text = text.trim();
         if text.starts_with('{')
             && text.ends_with('}')
             && let Ok(value) = Json::parse_repaired(text)
-            && (value.present("choices").is_some() || envelope::in_band(&value).is_some())
+            && self.reply.is_frame(&value)
         {
             self.events += 1;
-            loose::apply(&value, self.reply)?;
+            self.reply.frame(&String::from_utf8_lossy(name), &value)?;
             return Ok(true);
         }
         Ok(false)
@@ -286,15 +272,15 @@ impl EventSink for FrameSink<'_> {
         }
         self.events += 1;
         if name == b"error" {
-            let found = envelope::read_body(text.as_bytes());
-            return Err(self.reply.in_band_error(&found));
+            return self.reply.error_event(text);
         }
         if is_end_mark(text) {
-            self.reply.done();
+            self.reply.end_mark();
             return Ok(());
         }
+        let event = String::from_utf8_lossy(name);
         if let Ok(value) = Json::parse_repaired(text) {
-            return apply_frame(&value, self.reply);
+            return apply_frame(&event, &value, self.reply);
         }
         let lines: Vec<&str> = text
             .lines()
@@ -312,7 +298,7 @@ impl EventSink for FrameSink<'_> {
         if self.reply.has_ended() {
             return Ok(());
         }
-        Err(self.reply.garbled())
+        Err(self.reply.reporter().garbled())
     }
 }
 
@@ -334,6 +320,3 @@ fn is_end_mark(text: &str) -> bool {
         .unwrap_or(text);
     text.eq_ignore_ascii_case("[DONE]")
 }
-
-#[cfg(test)]
-mod tests;

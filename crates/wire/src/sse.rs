@@ -20,7 +20,7 @@ use memchr::memchr2;
 use crate::limits::{Limits, exceeded};
 
 /// What takes the events.
-pub(crate) trait EventSink {
+pub trait EventSink {
     /// Takes a data line that could stand for a whole event. `false` if it is not whole: it is kept
     /// and comes again with the rest of its event.
     fn line(&mut self, name: &[u8], data: &[u8]) -> raf_core::Result<bool>;
@@ -35,7 +35,7 @@ pub(crate) trait EventSink {
     clippy::struct_excessive_bools,
     reason = "each says what has come so far"
 )]
-pub(crate) struct EventDecoder {
+pub struct EventDecoder {
     line_bytes: usize,
     event_bytes: usize,
     /// The start of a line whose end has not come.
@@ -50,7 +50,8 @@ pub(crate) struct EventDecoder {
 }
 
 impl EventDecoder {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// A decoder of a stream that has not begun.
+    pub fn new(limits: &Limits) -> Self {
         Self {
             line_bytes: limits.line_bytes,
             event_bytes: limits.event_bytes,
@@ -65,16 +66,12 @@ impl EventDecoder {
     }
 
     /// Whether there were lines that no event stream has.
-    pub(crate) fn saw_noise(&self) -> bool {
+    pub fn saw_noise(&self) -> bool {
         self.saw_noise
     }
 
     /// Takes the next bytes in.
-    pub(crate) fn push(
-        &mut self,
-        mut bytes: &[u8],
-        sink: &mut impl EventSink,
-    ) -> raf_core::Result<()> {
+    pub fn push(&mut self, mut bytes: &[u8], sink: &mut impl EventSink) -> raf_core::Result<()> {
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -107,7 +104,7 @@ impl EventDecoder {
     }
 
     /// Takes in that the stream has ended cleanly.
-    pub(crate) fn finish(&mut self, sink: &mut impl EventSink) -> raf_core::Result<()> {
+    pub fn finish(&mut self, sink: &mut impl EventSink) -> raf_core::Result<()> {
         let line = std::mem::take(&mut self.rest);
         if !line.is_empty() {
             self.line(&line, sink)?;

@@ -11,23 +11,29 @@ use serde_json::{Number, Value};
 
 /// A JSON value. Of repeated keys the last one counts.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json {
+pub enum Json {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A number.
     Number(Number),
+    /// A text.
     String(String),
+    /// A list.
     Array(Vec<Json>),
+    /// Members in their order.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
     /// Reads a text that must be one JSON value.
-    pub(crate) fn parse(text: &str) -> serde_json::Result<Self> {
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 
     /// Reads a text in which strings may hold raw control characters and halves of surrogate pairs.
-    pub(crate) fn parse_repaired(text: &str) -> serde_json::Result<Self> {
+    pub fn parse_repaired(text: &str) -> serde_json::Result<Self> {
         match Self::parse(text) {
             Ok(value) => Ok(value),
             Err(error) => match repair(text) {
@@ -38,7 +44,7 @@ impl Json {
     }
 
     /// The member of an object.
-    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+    pub fn get(&self, key: &str) -> Option<&Self> {
         let Self::Object(members) = self else {
             return None;
         };
@@ -47,7 +53,7 @@ impl Json {
     }
 
     /// The member of an object, to be changed.
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         let Self::Object(members) = self else {
             return None;
         };
@@ -56,17 +62,17 @@ impl Json {
     }
 
     /// The member, unless it is null.
-    pub(crate) fn present(&self, key: &str) -> Option<&Self> {
+    pub fn present(&self, key: &str) -> Option<&Self> {
         self.get(key).filter(|value| !matches!(value, Self::Null))
     }
 
     /// The member if it says anything: not null, false, or empty.
-    pub(crate) fn filled(&self, key: &str) -> Option<&Self> {
+    pub fn filled(&self, key: &str) -> Option<&Self> {
         self.get(key).filter(|value| !value.is_empty())
     }
 
     /// Whether it says nothing: null, false, an empty text, list or object.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         match self {
             Self::Null | Self::Bool(false) => true,
             Self::Bool(true) | Self::Number(_) => false,
@@ -76,26 +82,29 @@ impl Json {
         }
     }
 
-    pub(crate) fn as_str(&self) -> Option<&str> {
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(crate) fn as_array(&self) -> Option<&[Self]> {
+    /// The items of a list.
+    pub fn as_array(&self) -> Option<&[Self]> {
         match self {
             Self::Array(items) => Some(items),
             _ => None,
         }
     }
 
-    pub(crate) fn is_object(&self) -> bool {
+    /// Whether it is an object.
+    pub fn is_object(&self) -> bool {
         matches!(self, Self::Object(_))
     }
 
     /// The text of a member that is a string, or the digits of one that is a number.
-    pub(crate) fn scalar_text(&self) -> Option<Cow<'_, str>> {
+    pub fn scalar_text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::String(text) => Some(Cow::Borrowed(text)),
             Self::Number(number) => Some(Cow::Owned(number.to_string())),
@@ -105,7 +114,7 @@ impl Json {
     }
 
     /// A count: a whole number, also as floating point or as text.
-    pub(crate) fn as_count(&self) -> Option<u64> {
+    pub fn as_count(&self) -> Option<u64> {
         match self {
             Self::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
             Self::String(text) => {
@@ -117,12 +126,12 @@ impl Json {
     }
 
     /// The value as JSON text, without white space.
-    pub(crate) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// The value in `serde_json`'s form.
-    pub(crate) fn to_value(&self) -> Value {
+    pub fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
             Self::Bool(flag) => Value::Bool(*flag),
@@ -139,7 +148,7 @@ impl Json {
     }
 
     /// Sets a member of an object, in place if it is there.
-    pub(crate) fn set(&mut self, key: &str, value: Self) {
+    pub fn set(&mut self, key: &str, value: Self) {
         let Self::Object(members) = self else { return };
         match members.iter_mut().rev().find(|(name, _)| name == key) {
             Some((_, old)) => *old = value,
@@ -269,7 +278,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
 /// Makes a text readable that only a lenient parser reads: raw control characters inside strings are
 /// escaped, halves of surrogate pairs become U+FFFD.
-pub(crate) fn repair(text: &str) -> Cow<'_, str> {
+pub fn repair(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut repaired = String::new();
     let mut kept = 0;

@@ -6,10 +6,11 @@ use crate::json::Json;
 
 /// The argument text of a call that has ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Resolved {
-    pub(crate) text: String,
+pub struct ResolvedArguments {
+    /// The text that counts.
+    pub text: String,
     /// Whether nothing is missing. Only a reply that was cut has calls that are not whole.
-    pub(crate) whole: bool,
+    pub whole: bool,
 }
 
 /// What the pieces come to.
@@ -18,32 +19,32 @@ pub(crate) struct Resolved {
 /// missing. An object that was sent again (also as JSON text within a JSON string) counts once; `{}`
 /// before an object is a placeholder of servers that announce the call first. What cannot be read
 /// stays as it is.
-pub(crate) fn resolve(text: String, reply_was_cut: bool) -> Resolved {
+pub fn resolve(text: String, reply_was_cut: bool) -> ResolvedArguments {
     let trimmed = text.trim();
     if trimmed.is_empty() || trimmed == "null" {
-        return Resolved {
+        return ResolvedArguments {
             text: "{}".to_owned(),
             whole: !reply_was_cut,
         };
     }
     let is_json = serde_json::from_str::<IgnoredAny>(trimmed).is_ok();
     if is_json && !trimmed.starts_with('"') {
-        return Resolved { text, whole: true };
+        return ResolvedArguments { text, whole: true };
     }
     if let Some(object) = one_object(trimmed) {
-        return Resolved {
+        return ResolvedArguments {
             text: object,
             whole: true,
         };
     }
-    Resolved {
+    ResolvedArguments {
         text,
         whole: is_json || !reply_was_cut,
     }
 }
 
 /// Whether the text is one whole JSON object with something in it.
-pub(crate) fn is_filled_object(text: &str) -> bool {
+pub fn is_filled_object(text: &str) -> bool {
     let trimmed = text.trim();
     trimmed.starts_with('{')
         && trimmed.ends_with('}')
@@ -51,7 +52,7 @@ pub(crate) fn is_filled_object(text: &str) -> bool {
 }
 
 /// Whether the text is one whole JSON object.
-pub(crate) fn is_object(text: &str) -> bool {
+pub fn is_object(text: &str) -> bool {
     let trimmed = text.trim();
     trimmed.starts_with('{')
         && trimmed.ends_with('}')
@@ -59,7 +60,7 @@ pub(crate) fn is_object(text: &str) -> bool {
 }
 
 /// Whether two texts are the same JSON.
-pub(crate) fn is_same(left: &str, right: &str) -> bool {
+pub fn is_same(left: &str, right: &str) -> bool {
     if left == right {
         return true;
     }
@@ -100,10 +101,10 @@ fn one_object(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Resolved, resolve};
+    use super::{ResolvedArguments, resolve};
 
-    fn whole(text: &str) -> Resolved {
-        Resolved {
+    fn whole(text: &str) -> ResolvedArguments {
+        ResolvedArguments {
             text: text.to_owned(),
             whole: true,
         }

@@ -6,7 +6,16 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::CallIds;
+/// The form of call ids in a request. Ids that fit are sent as they are, others are mapped by a
+/// hash, calls and results alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallIds {
+    /// At most this many bytes: 40 for OpenAI (agno-agi/agno#5382).
+    UpTo(usize),
+    /// Nine letters or digits: Mistral (anomalyco/opencode#1680).
+    NineAlphanumeric,
+}
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -14,7 +23,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const NAME_LENGTH: usize = 64;
 
 /// A call id as the dialect wants it.
-pub(crate) fn call_id(id: &str, form: CallIds) -> Cow<'_, str> {
+pub fn call_id(id: &str, form: CallIds) -> Cow<'_, str> {
     match form {
         CallIds::UpTo(length) if id.len() <= length => Cow::Borrowed(id),
         CallIds::UpTo(length) => {
@@ -33,7 +42,7 @@ pub(crate) fn call_id(id: &str, form: CallIds) -> Cow<'_, str> {
 }
 
 /// A tool name as all servers take it: `^[a-zA-Z0-9_-]{1,64}$`.
-pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
+pub fn tool_name(name: &str) -> Cow<'_, str> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if (1..=NAME_LENGTH).contains(&name.len()) && name.bytes().all(is_fit) {
         return Cow::Borrowed(name);
@@ -76,8 +85,7 @@ fn digits(mut hash: u64, count: usize) -> String {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{call_id, tool_name};
-    use crate::dialect::CallIds;
+    use super::{CallIds, call_id, tool_name};
 
     #[test]
     fn what_fits_is_sent_as_it_is() {

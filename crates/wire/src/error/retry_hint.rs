@@ -7,21 +7,30 @@ use crate::transport::Head;
 /// Waits beyond this are taken for mistakes.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// The headers of one rate limit: how much is left, and when there is more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimitHeaders {
+    /// The header that counts down; at `0` the limit is used up.
+    pub remaining: &'static str,
+    /// The header that says after how long it is not: a duration.
+    pub reset: &'static str,
+}
+
 /// The wait that the headers name: `retry-after-ms` (OpenAI, Azure), `retry-after` in seconds or as a
 /// date (seen from the `date` header where there is one), else the reset of whichever rate limit is
-/// used up (`x-ratelimit-remaining-…: 0` with `x-ratelimit-reset-…`: OpenAI, Groq).
+/// used up.
 ///
 /// Negative and unreadable values are none.
-pub(crate) fn from_headers(head: &Head) -> Option<Duration> {
+pub(super) fn from_headers(head: &Head, limits: &[RateLimitHeaders]) -> Option<Duration> {
     let milliseconds = || number(head.get("retry-after-ms")?, Duration::from_millis(1));
     milliseconds()
         .or_else(|| retry_after(head))
-        .or_else(|| rate_limit_reset(head))
+        .or_else(|| rate_limit_reset(head, limits))
         .filter(|wait| *wait <= LONGEST)
 }
 
 /// Whether the server says by `x-should-retry` (OpenAI, Anthropic) that a retry can help.
-pub(crate) fn should_retry(head: &Head) -> Option<bool> {
+pub(super) fn should_retry(head: &Head) -> Option<bool> {
     match head.get("x-should-retry")?.trim() {
         "true" => Some(true),
         "false" => Some(false),
@@ -42,14 +51,14 @@ fn retry_after(head: &Head) -> Option<Duration> {
     until.duration_since(now).ok()
 }
 
-fn rate_limit_reset(head: &Head) -> Option<Duration> {
-    ["requests", "tokens"]
+fn rate_limit_reset(head: &Head, limits: &[RateLimitHeaders]) -> Option<Duration> {
+    limits
         .iter()
-        .filter(|what| {
-            let remaining = head.get(&format!("x-ratelimit-remaining-{what}"));
+        .filter(|limit| {
+            let remaining = head.get(limit.remaining);
             remaining.is_some_and(|remaining| remaining.trim() == "0")
         })
-        .filter_map(|what| duration_text(head.get(&format!("x-ratelimit-reset-{what}"))?))
+        .filter_map(|limit| duration_text(head.get(limit.reset)?))
         .max()
 }
 
@@ -68,7 +77,7 @@ fn number(text: &str, unit: Duration) -> Option<Duration> {
 
 /// The wait that a message names: Groq's `try again in 9m38.016s`, OpenAI's `try again in 20s`, and
 /// the like of `retry after 5 seconds`.
-pub(crate) fn from_message(message: &str) -> Option<Duration> {
+pub(super) fn from_message(message: &str) -> Option<Duration> {
     const LEADS: &[&str] = &[
         "try again in ",
         "retry in ",
@@ -87,7 +96,7 @@ pub(crate) fn from_message(message: &str) -> Option<Duration> {
 }
 
 /// A duration such as `1h2m3.5s`, `750ms` or `45.8s`; a bare number is seconds.
-pub(crate) fn duration_text(text: &str) -> Option<Duration> {
+pub fn duration_text(text: &str) -> Option<Duration> {
     let text = text.trim();
     number(text, Duration::from_secs(1)).or_else(|| leading_duration(&text.to_ascii_lowercase()))
 }
@@ -156,11 +165,22 @@ fn decimal(text: &str, unit: Duration) -> Option<Duration> {
 mod tests {
     use std::time::Duration;
 
-    use super::{duration_text, from_headers, from_message};
+    use super::{RateLimitHeaders, duration_text, from_headers, from_message};
     use crate::transport::Head;
 
+    const LIMITS: &[RateLimitHeaders] = &[
+        RateLimitHeaders {
+            remaining: "x-ratelimit-remaining-requests",
+            reset: "x-ratelimit-reset-requests",
+        },
+        RateLimitHeaders {
+            remaining: "x-ratelimit-remaining-tokens",
+            reset: "x-ratelimit-reset-tokens",
+        },
+    ];
+
     fn wait(headers: &[(&'static str, &str)]) -> Option<u128> {
-        from_headers(&Head::of(429, headers)).map(|wait| wait.as_millis())
+        from_headers(&Head::of(429, headers), LIMITS).map(|wait| wait.as_millis())
     }
 
     #[test]

@@ -10,14 +10,20 @@ use proptest::prelude::*;
 use raf_core::AgentResponseUpdate;
 use serde_json::Value;
 
-use super::Decoder;
-use crate::error::Reporter;
-use crate::limits::Limits;
+use raf_wire::{Decoder, Limits, Reporter, WireReply};
+
+use crate::endpoint::CHAT_COMPLETIONS;
 use crate::response::Reply;
 
 /// What the decoder makes of a body: updates and end, as text. Ids that it made up are left out.
 fn decode(body: &[u8], cut: usize, limits: &Limits) -> Vec<String> {
-    let reporter = Reporter::new("server", "model", Vec::new(), Bytes::new());
+    let reporter = Reporter::new(
+        &CHAT_COMPLETIONS,
+        "server",
+        "model",
+        Vec::new(),
+        Bytes::new(),
+    );
     let mut reply = Reply::new("test", reporter, limits, true);
     let mut decoder = Decoder::new(limits);
     let mut end = Ok(());
@@ -274,7 +280,13 @@ fn lines_of_bare_json_are_a_stream() {
     }
     // Told by the first line, so that text comes as it is sent.
     let first = body.split_inclusive('\n').next().unwrap();
-    let reporter = Reporter::new("server", "model", Vec::new(), Bytes::new());
+    let reporter = Reporter::new(
+        &CHAT_COMPLETIONS,
+        "server",
+        "model",
+        Vec::new(),
+        Bytes::new(),
+    );
     let mut reply = Reply::new("test", reporter, &Limits::default(), false);
     Decoder::new(&Limits::default())
         .push(first.as_bytes(), &mut reply)

@@ -8,14 +8,16 @@ const CLOSE: &str = "</think>";
 
 /// What a piece of text turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum ThinkPart {
+    /// Text of the answer.
     Text,
+    /// A thought.
     Thought,
 }
 
-/// The state of a reply's text.
+/// Splits the text of one reply, however it is cut.
 #[derive(Debug)]
-pub(crate) struct ThinkTags {
+pub struct ThinkTags {
     place: Place,
     /// What may yet become a tag.
     held: String,
@@ -31,7 +33,8 @@ enum Place {
 }
 
 impl ThinkTags {
-    pub(crate) fn new() -> Self {
+    /// A text that has not begun.
+    pub fn new() -> Self {
         Self {
             place: Place::Before,
             held: String::new(),
@@ -39,9 +42,9 @@ impl ThinkTags {
     }
 
     /// Takes text in, and says what it is as soon as that is known.
-    pub(crate) fn push(&mut self, text: &str, mut out: impl FnMut(Part, &str)) {
+    pub fn push(&mut self, text: &str, mut out: impl FnMut(ThinkPart, &str)) {
         if self.place == Place::Answer {
-            out(Part::Text, text);
+            out(ThinkPart::Text, text);
             return;
         }
         let mut held = std::mem::take(&mut self.held);
@@ -61,12 +64,12 @@ impl ThinkTags {
         }
         if self.place == Place::Inside {
             if let Some(end) = rest.find(CLOSE) {
-                emit(Part::Thought, &rest[..end], &mut out);
+                emit(ThinkPart::Thought, &rest[..end], &mut out);
                 self.place = Place::Behind;
                 rest = &rest[end + CLOSE.len()..];
             } else {
                 let keep = overlap(rest);
-                emit(Part::Thought, &rest[..rest.len() - keep], &mut out);
+                emit(ThinkPart::Thought, &rest[..rest.len() - keep], &mut out);
                 self.held = rest[rest.len() - keep..].to_owned();
                 return;
             }
@@ -78,20 +81,26 @@ impl ThinkTags {
             }
             self.place = Place::Answer;
         }
-        emit(Part::Text, rest, &mut out);
+        emit(ThinkPart::Text, rest, &mut out);
     }
 
     /// Gives out what was held back for a tag that did not come.
-    pub(crate) fn finish(&mut self, mut out: impl FnMut(Part, &str)) {
+    pub fn finish(&mut self, mut out: impl FnMut(ThinkPart, &str)) {
         let part = match self.place {
-            Place::Inside => Part::Thought,
-            _ => Part::Text,
+            Place::Inside => ThinkPart::Thought,
+            _ => ThinkPart::Text,
         };
         emit(part, &std::mem::take(&mut self.held), &mut out);
     }
 }
 
-fn emit(part: Part, text: &str, out: &mut impl FnMut(Part, &str)) {
+impl Default for ThinkTags {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn emit(part: ThinkPart, text: &str, out: &mut impl FnMut(ThinkPart, &str)) {
     if !text.is_empty() {
         out(part, text);
     }
@@ -107,13 +116,13 @@ fn overlap(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, ThinkTags};
+    use super::{ThinkPart, ThinkTags};
 
     fn split(pieces: &[&str]) -> (String, String) {
         let (mut text, mut thought) = (String::new(), String::new());
         let mut out = |part, piece: &str| match part {
-            Part::Text => text.push_str(piece),
-            Part::Thought => thought.push_str(piece),
+            ThinkPart::Text => text.push_str(piece),
+            ThinkPart::Thought => thought.push_str(piece),
         };
         let mut tags = ThinkTags::new();
         for piece in pieces {

@@ -9,12 +9,15 @@ use raf_core::{Error, ErrorKind, Result};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
-/// The HTTP client library, for [`OpenAiOptions::with_http_client`](crate::OpenAiOptions::with_http_client).
-pub use reqwest;
+use crate::endpoint::EndpointKind;
+
+/// The HTTP client that a user may bring: proxies, certificates, HTTP/2 as it is set up.
+pub type HttpClient = reqwest::Client;
 
 /// Sends requests with the headers of one endpoint.
 #[derive(Clone)]
-pub(crate) struct Transport {
+pub struct Transport {
+    kind: &'static EndpointKind,
     client: reqwest::Client,
     headers: HeaderMap,
 }
@@ -36,25 +39,29 @@ pub enum KeyHeader {
     Bearer,
     /// `api-key: <key>`: Azure OpenAI.
     ApiKey,
+    /// `x-api-key: <key>`: Anthropic.
+    XApiKey,
 }
 
 /// Status and headers of a reply.
 #[derive(Debug)]
-pub(crate) struct Head {
-    pub(crate) status: u16,
+pub struct Head {
+    /// The HTTP status.
+    pub status: u16,
     headers: HeaderMap,
 }
 
 /// A reply whose head has come.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    pub(crate) head: Head,
+pub struct Exchange {
+    /// Its status and headers.
+    pub head: Head,
     response: reqwest::Response,
 }
 
 /// How reading a body failed.
 #[derive(Debug)]
-pub(crate) struct ReadFault(reqwest::Error);
+pub struct ReadFault(reqwest::Error);
 
 impl Transport {
     /// A transport with these headers, over the caller's client or one of its own, which follows no
@@ -62,8 +69,9 @@ impl Transport {
     ///
     /// # Errors
     /// A header that cannot be sent, or a client that cannot be built.
-    pub(crate) fn new(
-        client: Option<reqwest::Client>,
+    pub fn new(
+        kind: &'static EndpointKind,
+        client: Option<HttpClient>,
         connect: Duration,
         key: Option<(&str, KeyHeader)>,
         extra: &[(String, String)],
@@ -73,7 +81,7 @@ impl Transport {
             None => reqwest::Client::builder()
                 .connect_timeout(connect)
                 .redirect(reqwest::redirect::Policy::none())
-                .user_agent(concat!("raf-openai/", env!("CARGO_PKG_VERSION")))
+                .user_agent(kind.user_agent)
                 .tcp_nodelay(true)
                 .build()
                 .map_err(|source| {
@@ -86,6 +94,7 @@ impl Transport {
             let (name, text) = match form {
                 KeyHeader::Bearer => (header::AUTHORIZATION, format!("Bearer {key}")),
                 KeyHeader::ApiKey => (HeaderName::from_static("api-key"), key.to_owned()),
+                KeyHeader::XApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
             };
             let mut value = HeaderValue::from_str(&text).map_err(|_| {
                 Error::configuration(
@@ -104,21 +113,25 @@ impl Transport {
             let value = HeaderValue::from_str(value).map_err(|_| fault("value"))?;
             headers.insert(header, value);
         }
-        Ok(Self { client, headers })
+        Ok(Self {
+            kind,
+            client,
+            headers,
+        })
     }
 
     /// Sends a JSON body; returns when the reply's head has come.
-    pub(crate) async fn post(&self, url: &Address, body: Bytes) -> Result<Exchange> {
+    pub async fn post(&self, url: &Address, body: Bytes) -> Result<Exchange> {
         let request = self
             .request(Method::POST, url)
             .header(header::CONTENT_TYPE, "application/json")
             .body(body);
-        exchange(request, url).await
+        self.exchange(request, url).await
     }
 
     /// Asks for a resource; returns when the reply's head has come.
-    pub(crate) async fn get(&self, url: &Address) -> Result<Exchange> {
-        exchange(self.request(Method::GET, url), url).await
+    pub async fn get(&self, url: &Address) -> Result<Exchange> {
+        self.exchange(self.request(Method::GET, url), url).await
     }
 
     fn request(&self, method: Method, url: &Address) -> reqwest::RequestBuilder {
@@ -127,45 +140,46 @@ impl Transport {
             .header(header::ACCEPT, "text/event-stream, application/json")
             .headers(self.headers.clone())
     }
-}
 
-async fn exchange(request: reqwest::RequestBuilder, url: &Address) -> Result<Exchange> {
-    let response = request
-        .send()
-        .await
-        .map_err(|error| send_error(error, url))?;
-    let head = Head {
-        status: response.status().as_u16(),
-        headers: response.headers().clone(),
-    };
-    Ok(Exchange { head, response })
+    async fn exchange(&self, request: reqwest::RequestBuilder, url: &Address) -> Result<Exchange> {
+        let response = request
+            .send()
+            .await
+            .map_err(|error| send_error(error, url, self.kind))?;
+        let head = Head {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+        };
+        Ok(Exchange { head, response })
+    }
 }
 
 impl Exchange {
     /// The next bytes of the body; `None` at its clean end. Cancel-safe.
-    pub(crate) async fn read(&mut self) -> Result<Option<Bytes>, ReadFault> {
+    pub async fn read(&mut self) -> Result<Option<Bytes>, ReadFault> {
         self.response.chunk().await.map_err(ReadFault)
     }
 }
 
 impl ReadFault {
     /// The error of a body that broke off, with what is known of the cause.
-    pub(crate) fn attach(self, error: Error) -> Error {
+    pub fn attach(self, error: Error) -> Error {
         error.with_source(self.0.without_url())
     }
 }
 
-fn send_error(error: reqwest::Error, url: &Address) -> Error {
+fn send_error(error: reqwest::Error, url: &Address, kind: &EndpointKind) -> Error {
     let error = error.without_url();
     let cause = root_cause(&error);
     let at = url.display();
+    let setting = kind.url_setting;
     let (kind, message) = if error.is_timeout() {
         let message = format!("{at} did not take the connection in time. Is the address right?");
         (ErrorKind::Timeout, message)
     } else if error.is_connect() {
         let message = format!(
             "{at} cannot be reached: {cause}. Check that the server runs and that the base URL \
-             (OPENAI_BASE_URL) is right"
+             ({setting}) is right"
         );
         (ErrorKind::Transport, message)
     } else if error.is_builder() {
@@ -191,17 +205,18 @@ fn root_cause(error: &reqwest::Error) -> String {
 }
 
 impl Head {
-    /// A header's text.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    /// A header's text. Names are lower case.
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    pub(crate) fn is_success(&self) -> bool {
+    /// Whether the status is a good one.
+    pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
     /// The provider's id of the request, under the names that providers have for it.
-    pub(crate) fn request_id(&self) -> Option<&str> {
+    pub fn request_id(&self) -> Option<&str> {
         const NAMES: &[&str] = &[
             "x-request-id",
             "request-id",
@@ -232,18 +247,19 @@ impl Head {
 
 /// An address that can be asked.
 #[derive(Clone)]
-pub(crate) struct Address(Url);
+pub struct Address(Url);
 
 impl Address {
-    /// Reads a base URL: `http` or `https`, with a host.
+    /// Reads a base URL: `http` or `https`, with a host. The paths of the endpoint itself may stand at
+    /// its end.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn parse(text: &str) -> Result<Self> {
+    pub fn parse(text: &str, kind: &EndpointKind) -> Result<Self> {
         let fault = |what: &str| {
             Error::configuration(format!(
-                "the base URL is not usable: {what}. It looks like https://api.openai.com/v1 or \
-                 http://localhost:11434/v1"
+                "the base URL is not usable: {what}. It looks like {}",
+                kind.url_examples
             ))
         };
         let mut url = Url::parse(text.trim()).map_err(|error| fault(&error.to_string()))?;
@@ -252,16 +268,14 @@ impl Address {
         }
         url.set_fragment(None);
         let path = url.path().trim_end_matches('/');
-        let path = path
-            .strip_suffix("/chat/completions")
-            .unwrap_or(path)
-            .to_owned();
+        let inner = kind.paths.iter().find_map(|end| path.strip_suffix(end));
+        let path = inner.unwrap_or(path).to_owned();
         url.set_path(&path);
         Ok(Self(url))
     }
 
     /// The address of a path below this one.
-    pub(crate) fn join(&self, path: &str) -> Self {
+    pub fn join(&self, path: &str) -> Self {
         let mut url = self.0.clone();
         let whole = format!("{}/{path}", url.path().trim_end_matches('/'));
         url.set_path(&whole);
@@ -269,25 +283,28 @@ impl Address {
     }
 
     /// The same address with a query parameter.
-    pub(crate) fn with_query(mut self, name: &str, value: &str) -> Self {
+    pub fn with_query(mut self, name: &str, value: &str) -> Self {
         self.0.query_pairs_mut().append_pair(name, value);
         self
     }
 
-    pub(crate) fn host(&self) -> &str {
+    /// The host, in lower case.
+    pub fn host(&self) -> &str {
         self.0.host_str().unwrap_or("")
     }
 
-    pub(crate) fn port(&self) -> Option<u16> {
+    /// The port, where it is not the scheme's own.
+    pub fn port(&self) -> Option<u16> {
         self.0.port()
     }
 
-    pub(crate) fn path(&self) -> &str {
+    /// The path.
+    pub fn path(&self) -> &str {
         self.0.path()
     }
 
     /// The address as it may be told: without user, password and query.
-    pub(crate) fn display(&self) -> String {
+    pub fn display(&self) -> String {
         let mut url = self.0.clone();
         let _ = url.set_username("");
         let _ = url.set_password(None);

@@ -86,7 +86,7 @@ impl Limits {
 }
 
 /// The error of a limit that was passed.
-pub(crate) fn exceeded(limit: &'static str, most: impl std::fmt::Display) -> Error {
+pub fn exceeded(limit: &'static str, most: impl std::fmt::Display) -> Error {
     Error::new(
         ErrorKind::Protocol,
         format!("the reply is larger than the limit '{limit}' ({most}) allows; raise it in Limits if the server is right"),

@@ -6,19 +6,24 @@ use raf_core::ErrorKind;
 use crate::error::envelope::WireError;
 
 /// What a row looks at.
-enum Sign {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorSign {
     /// One of the error's codes, types or statuses, whatever its case.
     Code(&'static str),
     /// Words of the message, all of them, in lower case.
     Words(&'static [&'static str]),
 }
 
-use Sign::{Code, Words};
+use ErrorSign::{Code, Words};
+
+/// A sign, the class that it stands for, and the evidence.
+pub type SignRow = (ErrorSign, ErrorKind, &'static str);
 
 /// Sign, class, evidence. The first row that fits decides: words that overrule a code come first,
 /// then codes that tell exactly, then words alone. Codes that tell little (`invalid_request_error`,
 /// `api_error`, `server_error`) are left to the HTTP status.
-const SIGNS: &[(Sign, ErrorKind, &str)] = &[
+const SIGNS: &[SignRow] = &[
     // Words that overrule a code.
     (
         Words(&["request too large", "tokens per min"]),
@@ -361,11 +366,11 @@ const SIGNS: &[(Sign, ErrorKind, &str)] = &[
     ),
 ];
 
-/// The class that the table knows, if one does.
-pub(crate) fn class(error: &WireError) -> Option<ErrorKind> {
+/// The class that a table knows: the endpoint's own rows come before those for all.
+pub(super) fn class(error: &WireError, own: &[SignRow]) -> Option<ErrorKind> {
     let message = error.message.to_ascii_lowercase();
-    SIGNS
-        .iter()
+    own.iter()
+        .chain(SIGNS)
         .find(|(sign, ..)| match sign {
             Code(code) => error.codes.iter().any(|of| of.eq_ignore_ascii_case(code)),
             // A code may hold the words: Scaleway's error is a text in capitals.
@@ -375,7 +380,7 @@ pub(crate) fn class(error: &WireError) -> Option<ErrorKind> {
 }
 
 /// The class of an HTTP status.
-pub(crate) fn class_of_status(status: u16) -> ErrorKind {
+pub(super) fn class_of_status(status: u16) -> ErrorKind {
     match status {
         401 | 407 => ErrorKind::Authentication,
         402 => ErrorKind::Quota,

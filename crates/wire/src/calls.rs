@@ -11,22 +11,26 @@ use crate::limits::{Limits, exceeded};
 
 /// The key of the legacy `function_call`, which has no index of its own. Beside `tool_calls` it says
 /// the same once more.
-pub(crate) const LEGACY_CALL: u64 = u64::MAX;
+pub const LEGACY_CALL: u64 = u64::MAX;
 
 /// One element of a `tool_calls` array. Empty texts mean absent.
 #[derive(Debug, Default)]
-pub(crate) struct CallPiece<'a> {
-    pub(crate) index: Option<u64>,
-    pub(crate) id: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) arguments: &'a str,
+pub struct CallPiece<'a> {
+    /// The provider's number of the call: a key, not a position.
+    pub index: Option<u64>,
+    /// The call's id.
+    pub id: &'a str,
+    /// The tool's name, or a piece of it.
+    pub name: &'a str,
+    /// A piece of the argument text.
+    pub arguments: &'a str,
     /// Members that the provider wants back.
-    pub(crate) extra: Option<Map<String, Value>>,
+    pub extra: Option<Map<String, Value>>,
 }
 
 /// The calls of one reply.
 #[derive(Debug)]
-pub(crate) struct CallAssembler {
+pub struct CallAssembler {
     most_calls: usize,
     most_argument_bytes: usize,
     calls: Vec<Call>,
@@ -51,7 +55,8 @@ struct Call {
 }
 
 impl CallAssembler {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// No call yet.
+    pub fn new(limits: &Limits) -> Self {
         Self {
             most_calls: limits.calls,
             most_argument_bytes: limits.argument_bytes,
@@ -63,17 +68,18 @@ impl CallAssembler {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether no call has come.
+    pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
     /// A new `tool_calls` array begins.
-    pub(crate) fn begin_array(&mut self) {
+    pub fn begin_array(&mut self) {
         self.array += 1;
     }
 
     /// Takes an element in, and says what can be said of it.
-    pub(crate) fn push(
+    pub fn push(
         &mut self,
         piece: CallPiece<'_>,
         updates: &mut Vec<AgentResponseUpdate>,
@@ -193,7 +199,7 @@ impl CallAssembler {
     ///
     /// Of a reply that was cut (by the length limit or a filter) the calls that miss something are
     /// marked as incomplete.
-    pub(crate) fn finish(
+    pub fn finish(
         &mut self,
         reply_was_cut: bool,
         provider: &str,

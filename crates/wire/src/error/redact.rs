@@ -38,7 +38,7 @@ const KEY_PREFIXES: &[&str] = &[
 
 /// The message without keys (the configured one, and what looks like one) and without stretches of
 /// the request, shortened.
-pub(crate) fn clean(message: &str, secrets: &[&str], request: &[u8]) -> String {
+pub(super) fn clean(message: &str, secrets: &[&str], request: &[u8]) -> String {
     let mut text: String = message
         .chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })

@@ -6,47 +6,56 @@ use std::sync::Arc;
 use raf_core::{AgentResponseUpdate, ToolCall};
 
 use crate::json::Json;
+use crate::request::takes_null;
 
 /// What was changed on the way out. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Restore(Option<Arc<[Changed]>>);
+pub struct Restore(Option<Arc<[Changed]>>);
 
 /// A tool that went out changed.
 #[derive(Debug)]
-pub(crate) struct Changed {
-    pub(crate) wire_name: String,
-    pub(crate) name: String,
+pub struct Changed {
+    /// Its name on the wire.
+    pub wire_name: String,
+    /// Its name for the caller.
+    pub name: String,
     /// The schema as it was, if optional properties went out as nullable.
-    pub(crate) schema: Option<Json>,
+    pub schema: Option<Json>,
 }
 
 impl Restore {
-    pub(crate) fn new(changed: Vec<Changed>) -> Self {
+    /// What was changed; nothing to restore if that is nothing.
+    pub fn new(changed: Vec<Changed>) -> Self {
         Self((!changed.is_empty()).then(|| changed.into()))
     }
 
     /// The update in the caller's terms.
-    pub(crate) fn update(&self, update: AgentResponseUpdate) -> AgentResponseUpdate {
-        let Some(changed) = &self.0 else {
-            return update;
-        };
-        let find = |name: &str| changed.iter().find(|changed| changed.wire_name == name);
-        match update {
-            AgentResponseUpdate::ToolCallStart { position, mut call } => {
-                if let Some(changed) = find(&call.name) {
-                    call.name.clone_from(&changed.name);
-                }
-                AgentResponseUpdate::ToolCallStart { position, call }
-            }
-            AgentResponseUpdate::ToolCallEnd { position, call } => {
-                let call = match find(call.name()) {
-                    Some(changed) => changed.restore(&call),
-                    None => call,
-                };
-                AgentResponseUpdate::ToolCallEnd { position, call }
-            }
-            other => other,
+    #[inline]
+    pub fn update(&self, update: AgentResponseUpdate) -> AgentResponseUpdate {
+        match &self.0 {
+            None => update,
+            Some(changed) => restored(changed, update),
         }
+    }
+}
+
+fn restored(changed: &[Changed], update: AgentResponseUpdate) -> AgentResponseUpdate {
+    let find = |name: &str| changed.iter().find(|changed| changed.wire_name == name);
+    match update {
+        AgentResponseUpdate::ToolCallStart { position, mut call } => {
+            if let Some(changed) = find(&call.name) {
+                call.name.clone_from(&changed.name);
+            }
+            AgentResponseUpdate::ToolCallStart { position, call }
+        }
+        AgentResponseUpdate::ToolCallEnd { position, call } => {
+            let call = match find(call.name()) {
+                Some(changed) => changed.restore(&call),
+                None => call,
+            };
+            AgentResponseUpdate::ToolCallEnd { position, call }
+        }
+        other => other,
     }
 }
 
@@ -90,7 +99,7 @@ fn strip(value: &mut Json, schema: &Json) -> bool {
                     return true;
                 };
                 let is_optional = !required.iter().any(|of| of.as_str() == Some(name));
-                if *value == Json::Null && is_optional && !super::schema::takes_null(property) {
+                if *value == Json::Null && is_optional && !takes_null(property) {
                     changed = true;
                     return false;
                 }

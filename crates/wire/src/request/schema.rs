@@ -5,9 +5,20 @@ mod gemini;
 
 use raf_core::JsonSchemaFormat;
 
-use crate::dialect::{Rules, SchemaForm};
 use crate::json::Json;
 use gemini::gemini;
+
+/// What the schema of a tool's parameters, or of the answer, may look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SchemaForm {
+    /// An object with `properties` at the top, no union (nerdai/llm-agents-from-scratch#861,
+    /// langchain-ai/langchain#39306); else as written. Every server takes this.
+    Object,
+    /// Only the keywords of Gemini's subset, references resolved, no `parameters` for a tool without
+    /// arguments (danny-avila/LibreChat#13850).
+    GeminiSubset,
+}
 
 /// How deep schemas are followed and references resolved.
 const DEPTH: usize = 12;
@@ -20,19 +31,19 @@ const UNIONS: &[&str] = &["anyOf", "oneOf", "allOf", "enum", "not"];
 
 /// The parameters of a tool.
 #[derive(Debug, Default)]
-pub(crate) struct Parameters {
+pub struct Parameters {
     /// The schema's text; none if the member is left out.
-    pub(crate) text: Option<String>,
+    pub text: Option<String>,
     /// Whether `strict` can be sent.
-    pub(crate) is_strict: bool,
+    pub is_strict: bool,
     /// The schema as it was, if optional properties became nullable.
-    pub(crate) before: Option<Json>,
+    pub before: Option<Json>,
 }
 
 /// A tool's schema for the wire. One that fits is taken as it was written.
-pub(crate) fn for_tool(text: &str, strict: bool, rules: &Rules) -> Parameters {
+pub fn schema_for_tool(text: &str, strict: bool, form: SchemaForm) -> Parameters {
     let schema = Json::parse(text).unwrap_or(Json::Null);
-    if rules.schema == SchemaForm::GeminiSubset {
+    if form == SchemaForm::GeminiSubset {
         let object = as_object(&schema);
         let subset = gemini(&object, DEPTH);
         let has_properties = subset.filled("properties").is_some();
@@ -43,9 +54,9 @@ pub(crate) fn for_tool(text: &str, strict: bool, rules: &Rules) -> Parameters {
     }
     let object = as_object(&schema);
     if strict {
-        if let Some(form) = strict_form(&object, DEPTH) {
+        if let Some(strict) = strict_form(&object, DEPTH) {
             return Parameters {
-                text: Some(form.to_text()),
+                text: Some(strict.to_text()),
                 is_strict: true,
                 before: Some(object),
             };
@@ -66,24 +77,24 @@ pub(crate) fn for_tool(text: &str, strict: bool, rules: &Rules) -> Parameters {
 }
 
 /// The schema of the answer for the wire.
-pub(crate) fn for_answer(format: &JsonSchemaFormat, rules: &Rules) -> String {
+pub fn schema_for_answer(format: &JsonSchemaFormat, form: SchemaForm) -> String {
     let text = format.schema.get();
     let Ok(schema) = Json::parse(text) else {
         return text.to_owned();
     };
-    if rules.schema == SchemaForm::GeminiSubset {
+    if form == SchemaForm::GeminiSubset {
         return gemini(&schema, DEPTH).to_text();
     }
     if format.strict == Some(true)
-        && let Some(form) = strict_form(&schema, DEPTH)
+        && let Some(strict) = strict_form(&schema, DEPTH)
     {
-        return form.to_text();
+        return strict.to_text();
     }
     text.to_owned()
 }
 
 /// Whether a value of null fits the schema.
-pub(crate) fn takes_null(schema: &Json) -> bool {
+pub fn takes_null(schema: &Json) -> bool {
     let is_null = |kind: &Json| kind.as_str() == Some("null");
     let by_type = match schema.get("type") {
         Some(Json::Array(kinds)) => kinds.iter().any(is_null),
@@ -218,7 +229,7 @@ const STRICT_FORMATS: &[&str] = &[
 /// OpenAI's strict form: every object is closed and requires all its properties, optional ones become
 /// nullable (nerdai/llm-agents-from-scratch#861). `None` where there is no such form: an object with
 /// free keys.
-pub(crate) fn strict_form(schema: &Json, depth: usize) -> Option<Json> {
+fn strict_form(schema: &Json, depth: usize) -> Option<Json> {
     let Json::Object(members) = schema else {
         return Some(schema.clone());
     };

@@ -1,23 +1,29 @@
 //! From what went wrong to the error that is returned: class, retry hint, and what to do.
 
-pub(crate) mod envelope;
+mod envelope;
 mod phrases;
 mod redact;
-pub(crate) mod retry_hint;
+mod retry_hint;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use raf_core::{Error, ErrorKind, RetryStatus};
 
-use crate::error::envelope::WireError;
+use crate::endpoint::EndpointKind;
 use crate::transport::Head;
 
+pub use envelope::{WireError, in_band, read_body, read_error};
+pub use phrases::{ErrorSign, SignRow};
+pub use retry_hint::{RateLimitHeaders, duration_text};
+
 /// Makes the errors of one exchange: knows where it goes and what must not be told on.
+/// Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Reporter(Arc<Exchange>);
+pub struct Reporter(Arc<Exchange>);
 
 struct Exchange {
+    kind: &'static EndpointKind,
     endpoint: String,
     model: String,
     secrets: Vec<String>,
@@ -34,13 +40,15 @@ impl std::fmt::Debug for Exchange {
 
 impl Reporter {
     /// A reporter of an exchange with this endpoint; `request` holds what its messages said.
-    pub(crate) fn new(
+    pub fn new(
+        kind: &'static EndpointKind,
         endpoint: impl Into<String>,
         model: impl Into<String>,
         secrets: Vec<String>,
         request: Bytes,
     ) -> Self {
         Self(Arc::new(Exchange {
+            kind,
             endpoint: endpoint.into(),
             model: model.into(),
             secrets,
@@ -49,17 +57,19 @@ impl Reporter {
     }
 
     /// The error of a reply whose status is not a good one.
-    pub(crate) fn http(&self, head: &Head, body: &[u8]) -> Error {
-        let found = envelope::read_body(body);
+    pub fn http(&self, head: &Head, body: &[u8]) -> Error {
+        let found = read_body(body);
         let status = head.status;
         if (300..400).contains(&status) {
             return self.redirect(head);
         }
         // A code inside that is a status of its own tells more than the one outside.
         let inner = found.status.unwrap_or(status);
-        let kind = phrases::class(&found).unwrap_or_else(|| phrases::class_of_status(inner));
+        let kind = self
+            .class(&found)
+            .unwrap_or_else(|| phrases::class_of_status(inner));
         let mut error = self.error(kind, &found).with_status(status);
-        if let Some(wait) = retry_hint::from_headers(head) {
+        if let Some(wait) = retry_hint::from_headers(head, self.0.kind.rate_limits) {
             error = error.with_retry_after(Some(wait));
         }
         if status == 409 {
@@ -77,8 +87,8 @@ impl Reporter {
     }
 
     /// The error that a reply of a good status holds.
-    pub(crate) fn in_band(&self, found: &WireError, request_id: Option<&str>) -> Error {
-        let kind = phrases::class(found).unwrap_or_else(|| {
+    pub fn in_band(&self, found: &WireError, request_id: Option<&str>) -> Error {
+        let kind = self.class(found).unwrap_or_else(|| {
             found
                 .status
                 .map_or(ErrorKind::Server, phrases::class_of_status)
@@ -88,6 +98,11 @@ impl Reporter {
             (None, Some(id)) => error.with_request_id(id),
             _ => error,
         }
+    }
+
+    /// The class by the endpoint's own signs, then by those that hold for all.
+    fn class(&self, found: &WireError) -> Option<ErrorKind> {
+        phrases::class(found, self.0.kind.signs)
     }
 
     fn error(&self, kind: ErrorKind, found: &WireError) -> Error {
@@ -122,14 +137,13 @@ impl Reporter {
 
     fn advice(&self, kind: ErrorKind) -> Option<String> {
         Some(match kind {
-            ErrorKind::Authentication => {
-                "Check the API key (OPENAI_API_KEY, or OpenAiOptions::with_api_key) and that it \
-                 belongs to this endpoint"
-                    .to_owned()
-            }
+            ErrorKind::Authentication => format!(
+                "Check the API key ({}) and that it belongs to this endpoint",
+                self.0.kind.key_settings
+            ),
             ErrorKind::NotFound => format!(
-                "Check the model '{}' and the base URL (it usually ends in /v1)",
-                self.0.model
+                "Check the model '{}' and the base URL ({})",
+                self.0.model, self.0.kind.url_hint
             ),
             ErrorKind::Quota => "Waiting does not help: check plan and billing".to_owned(),
             ErrorKind::ContextLength => {
@@ -157,12 +171,26 @@ impl Reporter {
     }
 
     /// What arrived is not what the protocol says.
-    pub(crate) fn protocol(&self, what: &str) -> Error {
+    pub fn protocol(&self, what: &str) -> Error {
         Error::new(ErrorKind::Protocol, format!("{} {what}", self.0.endpoint))
     }
 
+    /// An event that cannot be read. The same request may go better.
+    pub fn garbled(&self) -> Error {
+        self.protocol("sent an event that is no JSON")
+            .with_retry(RetryStatus::Temporary)
+    }
+
+    /// A page for people came where JSON belongs.
+    pub fn html_page(&self) -> Error {
+        let hint = self.0.kind.url_hint;
+        self.protocol(&format!(
+            "answered with an HTML page: is the base URL right ({hint})?"
+        ))
+    }
+
     /// The reply holds nothing.
-    pub(crate) fn empty(&self) -> Error {
+    pub fn empty(&self) -> Error {
         Error::new(
             ErrorKind::EmptyResponse,
             format!("{} sent a reply that holds nothing", self.0.endpoint),
@@ -170,19 +198,18 @@ impl Reporter {
     }
 
     /// The stream ended before the reply did.
-    pub(crate) fn truncated(&self) -> Error {
+    pub fn truncated(&self) -> Error {
         Error::new(
             ErrorKind::TruncatedStream,
             format!(
-                "the stream from {} ended before the reply did: neither a finish reason nor [DONE] \
-                 came",
-                self.0.endpoint
+                "the stream from {} ended before the reply did: {}",
+                self.0.endpoint, self.0.kind.missing_end
             ),
         )
     }
 
     /// A wait that was too long.
-    pub(crate) fn timeout(&self, limit: &'static str, after: std::time::Duration) -> Error {
+    pub fn timeout(&self, limit: &'static str, after: std::time::Duration) -> Error {
         Error::new(
             ErrorKind::Timeout,
             format!(

@@ -8,14 +8,17 @@ use crate::json::Json;
 
 /// What an error body or event says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WireError {
-    pub(crate) message: String,
+pub struct WireError {
+    /// What it says, in its own words.
+    pub message: String,
     /// Codes, types and statuses, the most telling first.
-    pub(crate) codes: Vec<String>,
+    pub codes: Vec<String>,
     /// A code that is an HTTP status.
-    pub(crate) status: Option<u16>,
-    pub(crate) request_id: Option<String>,
-    pub(crate) retry_after: Option<Duration>,
+    pub status: Option<u16>,
+    /// The id of the request, where the error has one.
+    pub request_id: Option<String>,
+    /// The wait that it asks for.
+    pub retry_after: Option<Duration>,
 }
 
 /// How deep an error may be wrapped in others.
@@ -26,9 +29,9 @@ const DEPTH: usize = 8;
 /// `error` that says nothing (`null`, `""`, `{}`) is none. Without `choices`, a flat error object
 /// counts too: vLLM's `{"object":"error",…}`, `FastAPI`'s `detail`, Cloudflare's `errors`, `MiniMax`'s
 /// `base_resp`.
-pub(crate) fn in_band(frame: &Json) -> Option<WireError> {
+pub fn in_band(frame: &Json) -> Option<WireError> {
     if let Some(error) = frame.filled("error") {
-        let mut found = read(error);
+        let mut found = read_error(error);
         if found.request_id.is_none() {
             found.request_id = text(frame, "request_id");
         }
@@ -41,11 +44,11 @@ pub(crate) fn in_band(frame: &Json) -> Option<WireError> {
             .unwrap_or(0)
             != 0
     {
-        return Some(read(base));
+        return Some(read_error(base));
     }
     let word = |name: &str| frame.get(name).and_then(Json::as_str).unwrap_or("");
     if word("object") == "error" || word("type") == "error" {
-        return Some(read(frame));
+        return Some(read_error(frame));
     }
     let has_choices = frame.present("choices").is_some();
     let has_message = ["message", "Message", "detail"]
@@ -56,23 +59,23 @@ pub(crate) fn in_band(frame: &Json) -> Option<WireError> {
         .any(|name| frame.filled(name).is_some());
     let is_flat = !has_choices && has_message && has_code;
     let has_errors = !has_choices && frame.filled("errors").is_some();
-    (is_flat || has_errors).then(|| read(frame))
+    (is_flat || has_errors).then(|| read_error(frame))
 }
 
 /// Reads what is known to be an error.
-pub(crate) fn read(value: &Json) -> WireError {
+pub fn read_error(value: &Json) -> WireError {
     let mut found = WireError::default();
     collect(value, &mut found, DEPTH);
     found
 }
 
 /// Reads an error body: JSON, else plain text; of an HTML page nothing is kept.
-pub(crate) fn read_body(body: &[u8]) -> WireError {
+pub fn read_body(body: &[u8]) -> WireError {
     let text = String::from_utf8_lossy(body);
     let unframed = without_frame(text.trim());
     let text = unframed.trim();
     match Json::parse_repaired(text) {
-        Ok(value) => read(&value),
+        Ok(value) => read_error(&value),
         Err(_) => WireError {
             message: if text.starts_with('<') {
                 String::new()

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use raf_core::JsonSchemaFormat;
 use serde_json::{Map, Value, json};
 
-use super::{for_answer, for_tool};
-use crate::Dialect;
+use super::{SchemaForm, schema_for_answer, schema_for_tool};
 
 /// A tree whose every node has `n` children of its own kind.
 fn tree(n: usize) -> Value {
@@ -19,16 +18,12 @@ fn tree(n: usize) -> Value {
     })
 }
 
-fn gemini() -> Dialect {
-    Dialect::named("gemini").unwrap()
-}
-
 #[test]
 fn a_schema_that_refers_to_itself_in_many_places_stays_small_for_gemini() {
     for n in [1, 8, 20, 300] {
         let begin = Instant::now();
         let schema = tree(n);
-        let text = for_tool(&schema.to_string(), false, &gemini().rules)
+        let text = schema_for_tool(&schema.to_string(), false, SchemaForm::GeminiSubset)
             .text
             .unwrap();
         assert!(
@@ -44,7 +39,10 @@ fn a_schema_that_refers_to_itself_in_many_places_stays_small_for_gemini() {
             assert_eq!(child["type"], "object");
             assert_eq!(*child, sent["properties"]["p0"]);
         }
-        let answer = for_answer(&JsonSchemaFormat::new("answer", &schema), &gemini().rules);
+        let answer = schema_for_answer(
+            &JsonSchemaFormat::new("answer", &schema),
+            SchemaForm::GeminiSubset,
+        );
         assert!(answer.len() < 1_000_000);
     }
 }
@@ -53,7 +51,7 @@ fn a_schema_that_refers_to_itself_in_many_places_stays_small_for_gemini() {
 fn a_long_description_in_many_places_stays_small_for_gemini() {
     let mut schema = tree(20);
     schema["$defs"]["Node"]["description"] = json!("long ".repeat(2_000));
-    let text = for_tool(&schema.to_string(), false, &gemini().rules)
+    let text = schema_for_tool(&schema.to_string(), false, SchemaForm::GeminiSubset)
         .text
         .unwrap();
     assert!(text.len() < 3_000_000, "{} bytes", text.len());
@@ -69,7 +67,7 @@ fn variants_that_refer_to_the_whole_are_merged_within_bounds() {
         "required": ["a"],
     });
     let begin = Instant::now();
-    let text = for_tool(&schema.to_string(), false, &Dialect::compatible().rules)
+    let text = schema_for_tool(&schema.to_string(), false, SchemaForm::Object)
         .text
         .unwrap();
     assert!(begin.elapsed() < Duration::from_secs(10));

@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+
+pub mod arguments;
+mod calls;
+mod decoder;
+mod dialogue;
+mod endpoint;
+mod error;
+mod json;
+mod limits;
+mod reply;
+mod request;
+mod sse;
+mod think;
+mod transport;
+mod watch;
+
+pub use calls::{CallAssembler, CallPiece, LEGACY_CALL};
+pub use decoder::Decoder;
+pub use dialogue::{Dialogue, DialogueSetup, Opened, drive};
+pub use endpoint::EndpointKind;
+pub use error::{
+    ErrorSign, RateLimitHeaders, Reporter, SignRow, WireError, duration_text, in_band, read_body,
+    read_error,
+};
+pub use json::{Json, repair};
+pub use limits::{Limits, Timeouts, exceeded};
+pub use reply::WireReply;
+pub use request::{
+    BodyWriter, CallIds, Changed, Parameters, RenderedTools, Restore, SchemaForm, StrictForm,
+    ToolRules, ToolsCache, WireTool, call_id, data_url, push_member, push_string,
+    schema_for_answer, schema_for_tool, takes_null, tool_name,
+};
+pub use reqwest;
+pub use sse::{EventDecoder, EventSink};
+pub use think::{ThinkPart, ThinkTags};
+pub use transport::{Address, Exchange, Head, HttpClient, KeyHeader, ReadFault, Transport};
