@@ -1,9 +1,5 @@
 //! One exchange beyond its words: when it starts and stops, what it leaves, where it goes.
 
-#[path = "wire/server.rs"]
-#[allow(dead_code, reason = "shared with the wire tests, which use all of it")]
-mod server;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +11,7 @@ use raf_core::{
     Error, ErrorKind, IChatClient,
 };
 use raf_openai::{Dialect, OpenAiChatClient, OpenAiOptions, Timeouts};
-use server::{End, Reply, serve};
+use raf_testing::wire::{Cut, End, WireReply, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -24,12 +20,12 @@ const WHOLE: &str =
     "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n";
 const DONE: &str = "data: [DONE]\n\n";
 
-fn reply(reads: &[&str], end: End) -> Reply {
-    Reply {
+fn reply(reads: &[&str], end: End) -> WireReply {
+    WireReply {
         status: 200,
         headers: Vec::new(),
         reads: reads.iter().map(|read| read.as_bytes().to_vec()).collect(),
-        cut: None,
+        cut: Cut::AsWritten,
         end,
     }
 }
@@ -44,7 +40,7 @@ fn client(url: &str, timeouts: Timeouts) -> OpenAiChatClient {
 
 /// Runs against a reply; returns the text that came and how it ended.
 async fn run(
-    answer: Reply,
+    answer: WireReply,
     timeouts: Timeouts,
     options: ChatClientRunOptions,
 ) -> (String, Result<(), Error>) {

@@ -1,22 +1,18 @@
 //! The errors that a newcomer meets: each says what, where and what to do.
 
-#[path = "wire/server.rs"]
-#[allow(dead_code, reason = "shared with the wire tests, which use all of it")]
-mod server;
-
 use futures::StreamExt;
 use raf_core::{
     ChatClientExt, ChatClientRunOptions, ChatMessage, Error, ErrorKind, FinishReason, IChatClient,
 };
 use raf_openai::{OpenAiChatClient, OpenAiOptions};
-use server::{End, Reply, serve};
+use raf_testing::wire::{Cut, End, WireReply, serve};
 
-fn reply(status: u16, body: &str) -> Reply {
-    Reply {
+fn reply(status: u16, body: &str) -> WireReply {
+    WireReply {
         status,
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
         reads: vec![body.as_bytes().to_vec()],
-        cut: None,
+        cut: Cut::AsWritten,
         end: End::Eof,
     }
 }
@@ -28,7 +24,7 @@ async fn ask(options: OpenAiOptions) -> Result<raf_core::AgentResponse, Error> {
         .await
 }
 
-async fn ask_server(answer: Reply) -> Result<raf_core::AgentResponse, Error> {
+async fn ask_server(answer: WireReply) -> Result<raf_core::AgentResponse, Error> {
     let (url, serving) = serve(answer).await;
     let options = OpenAiOptions::new()
         .with_base_url(url)

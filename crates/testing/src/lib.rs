@@ -12,6 +12,8 @@ mod script;
 mod scripted;
 mod server;
 mod tools;
+#[cfg(feature = "wire")]
+pub mod wire;
 
 pub use endpoint::ScriptedEndpoint;
 pub use latch::Latch;

@@ -1,11 +1,9 @@
 //! The comparator must fail what is wrong: each of these takes a good case and changes what it wants.
 
-use libtest_mimic::{Failed, Trial};
+use raf_testing::wire::{SuiteTest, WireCase, holds};
 use serde_json::{Value, json};
 
-use crate::case::Case;
-use crate::checks::holds;
-use crate::replies;
+use crate::{checks, replies};
 
 /// A change of what a case expects: name, place, new value.
 type Change = (&'static str, &'static str, &'static str);
@@ -68,7 +66,7 @@ fn error(class: &str, retryable: bool, wait: &Value) -> Value {
     json!({"class": class, "retryable": retryable, "retry_after_ms": wait})
 }
 
-fn good() -> Case {
+fn good() -> WireCase {
     let frames = [
         r#"{"choices":[{"index":0,"delta":{"reasoning_content":"Hm","content":"Hi"}}]}"#,
         r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"f","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3}}"#,
@@ -78,7 +76,7 @@ fn good() -> Case {
         .iter()
         .map(|frame| format!("data: {frame}\n\n"))
         .collect();
-    Case {
+    WireCase {
         name: "good".to_owned(),
         json: json!({
             "kind": "stream",
@@ -96,8 +94,8 @@ fn good() -> Case {
     }
 }
 
-fn failing() -> Case {
-    Case {
+fn failing() -> WireCase {
+    WireCase {
         name: "failing".to_owned(),
         json: json!({
             "kind": "http_error",
@@ -116,45 +114,44 @@ fn failing() -> Case {
 }
 
 /// The comparator's own tests.
-pub(crate) fn trials() -> Vec<Trial> {
-    let mut trials = vec![
-        Trial::test("comparator_passes_what_is_right", || {
-            replies::check(&good())
-                .and_then(|()| replies::check(&failing()))
-                .map_err(Failed::from)
+pub(crate) fn tests() -> Vec<SuiteTest> {
+    vec![
+        ("comparator_passes_what_is_right".to_owned(), || {
+            replies::check(&good()).and_then(|()| replies::check(&failing()))
         }),
-        Trial::test("comparator_takes_alternatives", || {
+        ("comparator_takes_alternatives".to_owned(), || {
             let mut case = good();
             case.json["expected"]["text"] = json!("Hello");
             case.json["alternatives"] = json!([{"text": "Hey"}, {"text": "Hi"}]);
-            replies::check(&case).map_err(Failed::from)
+            replies::check(&case)
         }),
-        Trial::test("comparator_fails_broken_wire_checks", wire_checks),
-    ];
-    let all = [
-        (good as fn() -> Case, CHANGES, ""),
-        (failing, ERROR_CHANGES, "error_"),
-    ];
-    for (make, changes, prefix) in all {
-        for change in changes {
-            trials.push(Trial::test(
-                format!("comparator_fails_{prefix}{}", change.0),
-                move || {
-                    let mut case = make();
-                    apply(change, &mut case.json["expected"]);
-                    match replies::check(&case) {
-                        Ok(()) => Err(Failed::from("the comparator takes what is wrong")),
-                        Err(_) => Ok(()),
-                    }
-                },
-            ));
+        (
+            "comparator_fails_broken_wire_checks".to_owned(),
+            wire_checks,
+        ),
+        ("comparator_fails_each_change".to_owned(), || {
+            changes(good, CHANGES)
+        }),
+        (
+            "comparator_fails_each_change_of_an_error".to_owned(),
+            || changes(failing, ERROR_CHANGES),
+        ),
+    ]
+}
+
+fn changes(make: fn() -> WireCase, changes: &[Change]) -> Result<(), String> {
+    for change in changes {
+        let mut case = make();
+        apply(change, &mut case.json["expected"]);
+        if replies::check(&case).is_ok() {
+            return Err(format!("the comparator takes what is wrong: {}", change.0));
         }
     }
-    trials
+    Ok(())
 }
 
 /// Each rule fails a body that breaks it.
-fn wire_checks() -> Result<(), Failed> {
+fn wire_checks() -> Result<(), String> {
     let body = json!({"messages": [
         {"role": "system", "content": ""},
         {"role": "system"},
@@ -186,8 +183,8 @@ fn wire_checks() -> Result<(), Failed> {
         json!({"path": "messages", "op": "assistant_calls_have", "value": "content"}),
         json!({"path": "messages", "op": "mentions", "value": "elephants"}),
     ] {
-        if holds(&check, &body) {
-            return Err(Failed::from(format!("{check} takes what breaks it")));
+        if holds(&check, &body, checks::holds) {
+            return Err(format!("{check} takes what breaks it"));
         }
     }
     Ok(())

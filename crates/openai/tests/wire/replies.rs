@@ -1,35 +1,39 @@
 //! Stream, body and error cases: served on loopback as written and re-cut, compared.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use raf_core::{ChatClientRunOptions, ChatMessage, IChatClient};
+use raf_core::{ChatClientRunOptions, ChatMessage};
 use raf_openai::{Limits, OpenAiChatClient, OpenAiOptions, Timeouts};
+use raf_testing::wire::{
+    Comparison, Cut, End, Outcome, WireCase, WireReply, compare, replay, reply_of,
+};
 use serde_json::Value;
 
-use crate::case::{Case, reply_of};
-use crate::compare::compare;
 use crate::dialects::of_server;
-use crate::outcome::{Outcome, gather};
-use crate::server::{End, Reply, serve};
 
-/// Runs a case in all cuts (as written, 7 bytes, 1 byte), and once more with the client's other
-/// setting of streaming: what a server sends is read by its form, not by what was asked for.
-pub(crate) fn check(case: &Case) -> Result<(), String> {
+/// Runs a case in all cuts, and once more with the client's other setting of streaming: what a server
+/// sends is read by its form, not by what was asked for.
+pub(crate) fn check(case: &WireCase) -> Result<(), String> {
     let is_stream = case.kind() != "body";
     for think_tags in think_tag_settings(case) {
-        for (streaming, cut) in [
-            (is_stream, 0),
-            (is_stream, 7),
-            (is_stream, 1),
-            (!is_stream, 0),
-        ] {
-            let cut = (cut > 0).then_some(cut);
-            let reply = Reply {
+        let has_option = |option: &Value| {
+            let wanted = option["think_tags"].as_bool();
+            wanted.is_none_or(|wanted| wanted == think_tags)
+        };
+        let comparison = Comparison {
+            has_option: &has_option,
+            call_extra: |call| call.provider_data().map(|data| data.data.clone()),
+            usage_details: false,
+        };
+        let cuts = Cut::ALL.map(|cut| (is_stream, cut));
+        for (streaming, cut) in cuts.into_iter().chain([(!is_stream, Cut::AsWritten)]) {
+            let reply = WireReply {
                 cut,
                 ..case.reply()
             };
             let outcome = run(case, reply, think_tags, streaming);
-            compare(case, think_tags, &outcome)
+            compare(case, &comparison, &outcome)
                 .and_then(|()| round_trip(case, &outcome))
                 .map_err(|fault| {
                     format!("cut {cut:?}, streaming {streaming}, tags {think_tags}: {fault}")
@@ -40,7 +44,7 @@ pub(crate) fn check(case: &Case) -> Result<(), String> {
 }
 
 /// Serves what a server answers to a request that it refuses.
-pub(crate) fn check_rejection(case: &Case) -> Result<(), String> {
+pub(crate) fn check_rejection(case: &WireCase) -> Result<(), String> {
     let rejection = &case.json["input"]["server_rejection"];
     let wanted = &case.expected()["error"];
     if rejection.is_null() || wanted.is_null() {
@@ -59,7 +63,7 @@ pub(crate) fn check_rejection(case: &Case) -> Result<(), String> {
 }
 
 /// The client's settings under which the case says something.
-fn think_tag_settings(case: &Case) -> Vec<bool> {
+fn think_tag_settings(case: &WireCase) -> Vec<bool> {
     let mut settings: Vec<bool> = case
         .acceptable()
         .iter()
@@ -73,18 +77,14 @@ fn think_tag_settings(case: &Case) -> Vec<bool> {
     settings
 }
 
-fn run(case: &Case, reply: Reply, think_tags: bool, streaming: bool) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime can be made");
-    runtime.block_on(async {
-        let timeouts = timeouts(reply.end);
-        let (url, serving) = serve(reply).await;
-        let mut limits = Limits::default();
-        if case.is_large() {
-            limits = limits.with_line_bytes(64 * 1024);
-        }
+fn run(case: &WireCase, reply: WireReply, think_tags: bool, streaming: bool) -> Outcome {
+    let timeouts = timeouts(reply.end);
+    let mut limits = Limits::default();
+    if case.is_large() {
+        limits = limits.with_line_bytes(64 * 1024);
+    }
+    let messages = [ChatMessage::user("Hello")];
+    replay(reply, &messages, ChatClientRunOptions::new(), |url| {
         let options = OpenAiOptions::new()
             .with_base_url(url)
             .with_api_key("sk-test-12345")
@@ -94,18 +94,7 @@ fn run(case: &Case, reply: Reply, think_tags: bool, streaming: bool) -> Outcome 
             .with_streaming(streaming)
             .with_limits(limits)
             .with_timeouts(timeouts);
-        let client = OpenAiChatClient::new(options).expect("options that work");
-        let asking = async {
-            let messages = [ChatMessage::user("Hello")];
-            let updates = client.run(&messages, ChatClientRunOptions::new()).await;
-            gather(updates.expect("a request that is right")).await
-        };
-        tokio::select! {
-            outcome = tokio::time::timeout(Duration::from_secs(20), asking) => {
-                outcome.expect("the client hangs")
-            }
-            () = serving => unreachable!("the server serves for ever"),
-        }
+        Arc::new(OpenAiChatClient::new(options).expect("options that work"))
     })
 }
 
@@ -121,7 +110,7 @@ fn timeouts(end: End) -> Timeouts {
 }
 
 /// What the provider wants back must reach it again.
-fn round_trip(case: &Case, outcome: &Outcome) -> Result<(), String> {
+fn round_trip(case: &WireCase, outcome: &Outcome) -> Result<(), String> {
     if case.expected()["extra"]["reasoning_details_must_round_trip"] != true {
         return Ok(());
     }

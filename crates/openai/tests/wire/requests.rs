@@ -7,47 +7,22 @@ use raf_core::{
     ToolOutcome, ToolResult,
 };
 use raf_openai::{Dialect, OpenAiChatClient, OpenAiOptions};
+use raf_testing::wire::{WireCase, check_rules};
 use serde_json::{Map, Value};
 
-use crate::case::Case;
-use crate::checks::holds;
+use crate::checks;
 use crate::dialects::{of_server, with_capability};
 
 /// Builds the request, streamed and not, and evaluates the rules.
-pub(crate) fn check(case: &Case) -> Result<(), String> {
+pub(crate) fn check(case: &WireCase) -> Result<(), String> {
     for streaming in [true, false] {
         let body = build(case, streaming)?;
-        for check in case.expected()["wire_checks"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
-            if !holds(check, &body) {
-                return Err(format!("{check} does not hold for {body}"));
-            }
-        }
+        check_rules(case, &body, checks::holds)?;
     }
     Ok(())
 }
 
-/// The rules must hold for the body that works, and not for the one that is rejected.
-pub(crate) fn check_the_checks(case: &Case) -> Result<(), String> {
-    let all = |body: &Value| {
-        let checks = case.expected()["wire_checks"].as_array();
-        checks.into_iter().flatten().all(|check| holds(check, body))
-    };
-    let input = &case.json["input"];
-    if !all(&input["must_send"]) {
-        return Err("the rules do not hold for must_send".to_owned());
-    }
-    let rejected = &input["rejected_wire"];
-    if rejected.get("raw").is_none() && all(rejected) {
-        return Err("the rules hold for rejected_wire".to_owned());
-    }
-    Ok(())
-}
-
-fn build(case: &Case, streaming: bool) -> Result<Value, String> {
+fn build(case: &WireCase, streaming: bool) -> Result<Value, String> {
     let input = &case.json["input"];
     let dialect = dialect(case);
     let must_send = &input["must_send"];
@@ -86,7 +61,7 @@ fn build(case: &Case, streaming: bool) -> Result<Value, String> {
     serde_json::from_str(&body).map_err(|error| format!("{error}: {body}"))
 }
 
-fn dialect(case: &Case) -> Dialect {
+fn dialect(case: &WireCase) -> Dialect {
     let capability = case.json["capability"].as_str();
     let dialect = of_server(case.server());
     capability.into_iter().fold(dialect, with_capability)

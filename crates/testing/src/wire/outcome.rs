@@ -10,20 +10,30 @@ use raf_core::{
 
 /// What came of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) text: String,
-    pub(crate) reasoning: String,
-    pub(crate) refusal: String,
+pub struct Outcome {
+    /// The text.
+    pub text: String,
+    /// The reasoning.
+    pub reasoning: String,
+    /// The refusal.
+    pub refusal: String,
     /// By position.
-    pub(crate) calls: BTreeMap<u32, ToolCall>,
-    pub(crate) finish_reason: Option<&'static str>,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) error: Option<Error>,
-    pub(crate) updates: Vec<AgentResponseUpdate>,
+    pub calls: BTreeMap<u32, ToolCall>,
+    /// Why it ended, in the word of the cases.
+    pub finish_reason: Option<&'static str>,
+    /// What it cost, as last reported.
+    pub usage: Option<Usage>,
+    /// The error that ended it.
+    pub error: Option<Error>,
+    /// All that was said.
+    pub updates: Vec<AgentResponseUpdate>,
 }
 
-/// Reads a run to its end, and panics if its updates break the order that the seam promises.
-pub(crate) async fn gather(mut updates: UpdateStream) -> Outcome {
+/// Reads a run to its end.
+///
+/// # Panics
+/// Its updates break the order that the seam promises.
+pub async fn gather(mut updates: UpdateStream) -> Outcome {
     let mut outcome = Outcome::default();
     let mut order = Order::default();
     while let Some(update) = updates.next().await {
@@ -50,6 +60,14 @@ pub(crate) async fn gather(mut updates: UpdateStream) -> Outcome {
         assert_eq!(place, *position, "the positions of calls have a gap");
     }
     outcome
+}
+
+/// An error's class as cases name it.
+pub fn class(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Authentication => "auth",
+        kind => kind.as_str(),
+    }
 }
 
 #[derive(Default)]
@@ -141,11 +159,7 @@ impl Outcome {
     }
 
     /// The error's class as cases name it.
-    pub(crate) fn error_class(&self) -> Option<&'static str> {
-        let kind = self.error.as_ref()?.kind();
-        Some(match kind {
-            ErrorKind::Authentication => "auth",
-            kind => kind.as_str(),
-        })
+    pub fn error_class(&self) -> Option<&'static str> {
+        self.error.as_ref().map(class)
     }
 }

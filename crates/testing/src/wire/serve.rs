@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// How the body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// The last chunk, then a clean close.
     Eof,
     /// The connection is dropped in the middle of the body.
@@ -16,21 +16,69 @@ pub(crate) enum End {
     Hang,
 }
 
-/// One reply.
-#[derive(Clone, Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    /// Each is one chunk of the body, and so one read of the client.
-    pub(crate) reads: Vec<Vec<u8>>,
-    /// Joins the reads and cuts them anew into this many bytes.
-    pub(crate) cut: Option<usize>,
-    pub(crate) end: End,
+/// How a body is cut into chunks, each of which is one read of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// As the case has it: at the ends of events, mostly.
+    AsWritten,
+    /// All at once.
+    Whole,
+    /// So many bytes each.
+    Bytes(usize),
+    /// Pieces of 1 to 64 bytes, as this number says.
+    Random(u64),
 }
 
-/// Serves one connection after the other with the reply; returns the base URL and the future that
-/// serves, which the caller polls beside its client.
-pub(crate) async fn serve(reply: Reply) -> (String, impl Future<Output = ()>) {
+impl Cut {
+    /// Every cut in which a case must give the same.
+    pub const ALL: [Self; 5] = [
+        Self::AsWritten,
+        Self::Whole,
+        Self::Bytes(7),
+        Self::Bytes(1),
+        Self::Random(0x9e37_79b9_7f4a_7c15),
+    ];
+
+    /// The lengths of the pieces, without end.
+    fn lengths(self) -> impl Iterator<Item = usize> {
+        let mut state = match self {
+            Self::Random(seed) => seed | 1,
+            _ => 1,
+        };
+        std::iter::repeat_with(move || match self {
+            Self::AsWritten | Self::Whole => usize::MAX,
+            Self::Bytes(length) => length.max(1),
+            Self::Random(_) => {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                usize::try_from(state % 64).unwrap_or(0) + 1
+            }
+        })
+    }
+}
+
+/// One reply.
+#[derive(Clone, Debug)]
+pub struct WireReply {
+    /// The HTTP status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: Vec<(String, String)>,
+    /// The body, read by read.
+    pub reads: Vec<Vec<u8>>,
+    /// How it is cut anew.
+    pub cut: Cut,
+    /// How it ends.
+    pub end: End,
+}
+
+/// Serves one connection after the other with the reply; returns the base URL, which ends in `/v1`, and
+/// the future that serves, which the caller polls beside its client.
+///
+/// # Panics
+/// No port is free on loopback.
+pub async fn serve(reply: WireReply) -> (String, impl Future<Output = ()>) {
     let listener = TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port is free");
@@ -46,7 +94,7 @@ pub(crate) async fn serve(reply: Reply) -> (String, impl Future<Output = ()>) {
     (format!("http://{address}/v1"), serving)
 }
 
-async fn answer(socket: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
+async fn answer(socket: &mut TcpStream, reply: &WireReply) -> std::io::Result<()> {
     socket.set_nodelay(true)?;
     read_request(socket).await?;
     let mut bytes = format!("HTTP/1.1 {} Case\r\n", reply.status).into_bytes();
@@ -54,10 +102,15 @@ async fn answer(socket: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
         bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
     }
     bytes.extend_from_slice(b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n");
-    let joined = reply.cut.map(|_| vec![reply.reads.concat()]);
+    let joined = (reply.cut != Cut::AsWritten).then(|| vec![reply.reads.concat()]);
+    let mut lengths = reply.cut.lengths();
     for read in joined.as_ref().unwrap_or(&reply.reads) {
-        for chunk in read.chunks(reply.cut.unwrap_or(usize::MAX)) {
-            bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        let mut rest = read.as_slice();
+        while !rest.is_empty() {
+            let length = lengths.next().unwrap_or(1).min(rest.len());
+            let (chunk, behind) = rest.split_at(length);
+            rest = behind;
+            bytes.extend_from_slice(format!("{length:x}\r\n").as_bytes());
             bytes.extend_from_slice(chunk);
             bytes.extend_from_slice(b"\r\n");
             if bytes.len() > 64 * 1024 {

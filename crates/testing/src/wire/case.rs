@@ -1,32 +1,31 @@
 //! A case file: what a server sends, or refuses, and what a client must make of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::server::{End, Reply};
+use super::serve::{Cut, End, WireReply};
 
 /// One case.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
+pub struct WireCase {
     /// The file's name without its end: `NNN-slug`.
-    pub(crate) name: String,
-    pub(crate) json: Value,
-}
-
-/// The folder of our own copy.
-pub(crate) fn own_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/cases")
+    pub name: String,
+    /// What the file holds.
+    pub json: Value,
 }
 
 /// All cases of a folder, by name.
-pub(crate) fn load(folder: &Path) -> Vec<Case> {
+///
+/// # Panics
+/// The folder or a file cannot be read.
+pub fn load(folder: &Path) -> Vec<WireCase> {
     let files = std::fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("the folder {} cannot be read: {error}", folder.display()));
-    let mut cases: Vec<Case> = files
+    let mut cases: Vec<WireCase> = files
         .map(|file| file.expect("the folder can be read").path())
         .filter(|path| path.extension().is_some_and(|end| end == "json"))
-        .map(|path| Case {
+        .map(|path| WireCase {
             name: path
                 .file_stem()
                 .unwrap_or_default()
@@ -44,21 +43,24 @@ fn read(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-impl Case {
-    pub(crate) fn kind(&self) -> &str {
+impl WireCase {
+    /// `stream`, `body`, `http_error` or `request`.
+    pub fn kind(&self) -> &str {
         self.json["kind"].as_str().unwrap_or("")
     }
 
-    pub(crate) fn server(&self) -> &str {
+    /// Which servers do so.
+    pub fn server(&self) -> &str {
         self.json["server"].as_str().unwrap_or("")
     }
 
-    pub(crate) fn expected(&self) -> &Value {
+    /// What a client must make of it.
+    pub fn expected(&self) -> &Value {
         &self.json["expected"]
     }
 
     /// What is acceptable: `expected`, and each of the alternatives laid over it.
-    pub(crate) fn acceptable(&self) -> Vec<Map<String, Value>> {
+    pub fn acceptable(&self) -> Vec<Map<String, Value>> {
         let expected = self.expected().as_object().cloned().unwrap_or_default();
         let over = |alternative: &Value| {
             let mut laid = expected.clone();
@@ -72,21 +74,21 @@ impl Case {
     }
 
     /// Whether the case sends so much that a small limit must stop it.
-    pub(crate) fn is_large(&self) -> bool {
+    pub fn is_large(&self) -> bool {
         let reads = self.json["input"].as_array();
         reads.is_some_and(|reads| reads.iter().any(|read| read.get("repeat").is_some()))
     }
 
     /// What the server sends.
-    pub(crate) fn reply(&self) -> Reply {
+    pub fn reply(&self) -> WireReply {
         if self.kind() == "stream" {
             let response = &self.json["response"];
             let reads = self.json["input"].as_array().expect("a list of reads");
-            return Reply {
+            return WireReply {
                 status: status(response),
                 headers: headers(response),
                 reads: reads.iter().map(bytes).collect(),
-                cut: None,
+                cut: Cut::AsWritten,
                 end: match response["end"].as_str() {
                     Some("abort") => End::Abort,
                     Some("hang") => End::Hang,
@@ -99,12 +101,12 @@ impl Case {
 }
 
 /// A whole reply: status, headers, body.
-pub(crate) fn reply_of(input: &Value) -> Reply {
-    Reply {
+pub fn reply_of(input: &Value) -> WireReply {
+    WireReply {
         status: status(input),
         headers: headers(input),
         reads: vec![bytes(&input["body"])],
-        cut: None,
+        cut: Cut::AsWritten,
         end: End::Eof,
     }
 }

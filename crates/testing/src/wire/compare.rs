@@ -2,14 +2,41 @@
 
 use std::collections::HashSet;
 
-use raf_core::{ToolCall, Usage};
+use raf_core::{Error, ToolCall, Usage};
 use serde_json::{Map, Value};
 
-use crate::case::Case;
-use crate::outcome::Outcome;
+use super::case::WireCase;
+use super::outcome::{Outcome, class};
 
-/// Compares with all that is acceptable under the client's setting for think tags.
-pub(crate) fn compare(case: &Case, think_tags: bool, outcome: &Outcome) -> Result<(), String> {
+/// What else a provider's cases compare, and under which settings.
+#[derive(Clone, Copy)]
+pub struct Comparison<'a> {
+    /// Whether the client is set up as the `option` of an acceptable result wants it.
+    pub has_option: &'a dyn Fn(&Value) -> bool,
+    /// What the `extra` of a call is of this call.
+    pub call_extra: fn(&ToolCall) -> Option<Value>,
+    /// Whether cached, written and reasoning tokens are compared too: what a case does not name must
+    /// not be reported.
+    pub usage_details: bool,
+}
+
+impl std::fmt::Debug for Comparison<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Comparison")
+            .field("usage_details", &self.usage_details)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Compares with all that is acceptable.
+///
+/// # Errors
+/// What is different.
+pub fn compare(
+    case: &WireCase,
+    comparison: &Comparison<'_>,
+    outcome: &Outcome,
+) -> Result<(), String> {
     if let Some(error) = &outcome.error {
         let shown = format!("{error} {error:?}");
         let forbidden = &case.expected()["error"]["message_must_not_contain"];
@@ -19,13 +46,11 @@ pub(crate) fn compare(case: &Case, think_tags: bool, outcome: &Outcome) -> Resul
     }
     let mut faults = Vec::new();
     for acceptable in case.acceptable() {
-        let wanted = acceptable
-            .get("option")
-            .and_then(|option| option["think_tags"].as_bool());
-        if wanted.is_some_and(|wanted| wanted != think_tags) {
+        let option = acceptable.get("option");
+        if option.is_some_and(|option| !(comparison.has_option)(option)) {
             continue;
         }
-        match fault(&acceptable, outcome) {
+        match fault(&acceptable, comparison, outcome) {
             None => return Ok(()),
             Some(fault) => faults.push(fault),
         }
@@ -33,7 +58,11 @@ pub(crate) fn compare(case: &Case, think_tags: bool, outcome: &Outcome) -> Resul
     Err(format!("{}\noutcome: {outcome:#?}", faults.join("\n")))
 }
 
-fn fault(acceptable: &Map<String, Value>, outcome: &Outcome) -> Option<String> {
+fn fault(
+    acceptable: &Map<String, Value>,
+    comparison: &Comparison<'_>,
+    outcome: &Outcome,
+) -> Option<String> {
     let get = |name: &str| acceptable.get(name).unwrap_or(&Value::Null);
     let different = |what: &str, got: &dyn std::fmt::Debug| {
         Some(format!("{what}: wanted {}, got {got:?}", get(what)))
@@ -60,31 +89,35 @@ fn fault(acceptable: &Map<String, Value>, outcome: &Outcome) -> Option<String> {
     if wanted != outcome.finish_reason {
         return different("finish_reason", &outcome.finish_reason);
     }
-    if !is_same_usage(get("usage"), outcome.usage.as_ref()) {
+    if !is_same_usage(get("usage"), comparison, outcome.usage.as_ref()) {
         return different("usage", &outcome.usage);
     }
-    calls_fault(get("tool_calls"), outcome)
+    calls_fault(get("tool_calls"), comparison, outcome)
 }
 
 fn error_fault(wanted: &Value, outcome: &Outcome) -> Option<String> {
-    let (error, class) = match (&outcome.error, outcome.error_class()) {
-        (Some(error), Some(class)) if wanted.is_object() => (error, class),
-        (None, _) if wanted.is_null() => return None,
-        (error, _) => return Some(format!("error: wanted {wanted}, got {error:?}")),
-    };
+    match &outcome.error {
+        Some(error) if wanted.is_object() => different_error(wanted, error),
+        None if wanted.is_null() => None,
+        error => Some(format!("error: wanted {wanted}, got {error:?}")),
+    }
+}
+
+/// What is different about an error: class, retry, wait, words.
+pub fn different_error(wanted: &Value, error: &Error) -> Option<String> {
     let wait = error.retry_after().map(|wait| {
         let up = u64::from(wait.subsec_nanos() % 1_000_000 > 0);
         u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) + up
     });
     let contains = wanted["message_contains"].as_str().unwrap_or("");
-    let is_same = wanted["class"].as_str() == Some(class)
+    let is_same = wanted["class"].as_str() == Some(class(error))
         && wanted["retryable"].as_bool() == Some(error.is_temporary())
         && wanted["retry_after_ms"].as_u64() == wait
         && error.to_string().contains(contains);
     (!is_same).then(|| format!("error: wanted {wanted}, got {error:?}"))
 }
 
-fn is_same_usage(wanted: &Value, got: Option<&Usage>) -> bool {
+fn is_same_usage(wanted: &Value, comparison: &Comparison<'_>, got: Option<&Usage>) -> bool {
     let Some(got) = got else {
         return wanted.is_null();
     };
@@ -92,10 +125,18 @@ fn is_same_usage(wanted: &Value, got: Option<&Usage>) -> bool {
         && wanted["prompt_tokens"].as_u64() == got.input_tokens
         && wanted["completion_tokens"].as_u64() == got.output_tokens
         && wanted["total_tokens"].as_u64() == got.total_tokens
+        && (!comparison.usage_details || are_same_details(wanted, got))
+}
+
+fn are_same_details(wanted: &Value, got: &Usage) -> bool {
+    let cached = ["cached_tokens", "cache_read_tokens"]
+        .iter()
+        .find_map(|name| wanted[name].as_u64());
+    cached == got.cached_tokens && wanted["reasoning_tokens"].as_u64() == got.reasoning_tokens
 }
 
 /// Calls that miss something are not runnable: they count only where the case names them.
-fn calls_fault(wanted: &Value, outcome: &Outcome) -> Option<String> {
+fn calls_fault(wanted: &Value, comparison: &Comparison<'_>, outcome: &Outcome) -> Option<String> {
     let wanted = wanted.as_array().map_or(&[][..], Vec::as_slice);
     let names_incomplete = wanted.iter().any(|call| call["incomplete"] == true);
     let got: Vec<&ToolCall> = outcome
@@ -110,11 +151,11 @@ fn calls_fault(wanted: &Value, outcome: &Outcome) -> Option<String> {
         && wanted
             .iter()
             .zip(&got)
-            .all(|(wanted, got)| is_same_call(wanted, got));
+            .all(|(wanted, got)| is_same_call(wanted, got, comparison));
     (!is_same).then(|| format!("tool_calls: wanted {wanted:?}, got {got:?}"))
 }
 
-fn is_same_call(wanted: &Value, got: &ToolCall) -> bool {
+fn is_same_call(wanted: &Value, got: &ToolCall, comparison: &Comparison<'_>) -> bool {
     let id = wanted["id"].as_str().unwrap_or("");
     let arguments = &wanted["arguments"];
     let same_arguments = match arguments.as_str() {
@@ -122,10 +163,10 @@ fn is_same_call(wanted: &Value, got: &ToolCall) -> bool {
         None => serde_json::from_str::<Value>(got.arguments()).is_ok_and(|got| got == *arguments),
     };
     let extra = wanted.get("extra");
-    let got_extra = got.provider_data().map(|data| &data.data);
+    let got_extra = (comparison.call_extra)(got);
     (id == "any-nonempty-unique" || id == got.id())
         && wanted["name"].as_str() == Some(got.name())
         && same_arguments
-        && extra == got_extra
+        && extra == got_extra.as_ref()
         && got.is_complete() == (wanted["incomplete"] != true)
 }

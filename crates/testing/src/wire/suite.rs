@@ -1,0 +1,54 @@
+//! The test target of a provider's cases: one test per file.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use super::case::{WireCase, load};
+
+/// A further test of a suite: its name, and the test.
+pub type SuiteTest = (String, fn() -> Result<(), String>);
+
+/// A provider's cases and what checks them.
+#[derive(Debug)]
+pub struct Suite<'a> {
+    /// The folder of its own cases. `RAF_WIRE_CASES=DIR` takes another one.
+    pub folder: &'a Path,
+    /// How many cases that folder has at least.
+    pub at_least: usize,
+    /// What the names of its tests begin with: `wire`.
+    pub prefix: &'a str,
+    /// Checks one case.
+    pub check: fn(&WireCase) -> Result<(), String>,
+    /// Further tests.
+    pub more: Vec<SuiteTest>,
+}
+
+/// Runs a suite as the `main` of a test target without harness.
+pub fn run(suite: Suite<'_>) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let other = std::env::var_os("RAF_WIRE_CASES");
+    let folder = other.as_ref().map_or(suite.folder, Path::new);
+    let cases = load(folder);
+    let count = cases.len();
+    let least = if other.is_some() { 1 } else { suite.at_least };
+    let check = suite.check;
+    let trial = |case: WireCase| {
+        let name = format!("{}_{}", suite.prefix, case.name.replace('-', "_"));
+        Trial::test(name, move || check(&case).map_err(Failed::from))
+    };
+    let mut trials: Vec<Trial> = cases.into_iter().map(trial).collect();
+    trials.push(Trial::test("no_case_is_missing", move || {
+        if count >= least {
+            Ok(())
+        } else {
+            Err(Failed::from(format!(
+                "{count} cases, where there must be {least}"
+            )))
+        }
+    }));
+    let more = suite.more.into_iter();
+    trials.extend(more.map(|(name, test)| Trial::test(name, move || test().map_err(Failed::from))));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
