@@ -1,43 +1,71 @@
 //! JSON in one canonical form, for comparing.
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// JSON text with keys sorted and no white space, whatever order the value's own maps have: equal
 /// values give equal text.
 pub fn canonical_json(value: &Value) -> String {
-    let mut text = String::new();
-    write(value, &mut text);
-    text
+    text(|bytes| write(value, bytes))
 }
 
-fn write(value: &Value, text: &mut String) {
+/// As [`canonical_json`], of an object that is no value of its own.
+pub fn canonical_object(object: &Map<String, Value>) -> String {
+    text(|bytes| write_object(object, bytes))
+}
+
+fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut bytes = Vec::with_capacity(128);
+    write(&mut bytes);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+fn write(value: &Value, bytes: &mut Vec<u8>) {
     match value {
-        Value::Object(object) => {
-            let mut entries: Vec<_> = object.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            text.push('{');
-            for (index, (key, value)) in entries.into_iter().enumerate() {
-                if index > 0 {
-                    text.push(',');
-                }
-                text.push_str(&Value::from(key.as_str()).to_string());
-                text.push(':');
-                write(value, text);
-            }
-            text.push('}');
-        }
+        Value::Object(object) => write_object(object, bytes),
         Value::Array(items) => {
-            text.push('[');
+            bytes.push(b'[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
-                    text.push(',');
+                    bytes.push(b',');
                 }
-                write(item, text);
+                write(item, bytes);
             }
-            text.push(']');
+            bytes.push(b']');
         }
-        scalar => text.push_str(&scalar.to_string()),
+        scalar => put(scalar, bytes),
     }
+}
+
+fn write_object(object: &Map<String, Value>, bytes: &mut Vec<u8>) {
+    bytes.push(b'{');
+    let member = |first: bool, key: &String, value: &Value, bytes: &mut Vec<u8>| {
+        if !first {
+            bytes.push(b',');
+        }
+        put(key, bytes);
+        bytes.push(b':');
+        write(value, bytes);
+    };
+    let start = bytes.len();
+    if object.keys().is_sorted() {
+        for (key, value) in object {
+            member(bytes.len() == start, key, value, bytes);
+        }
+    } else {
+        let mut entries: Vec<_> = object.iter().collect();
+        entries.sort_unstable_by_key(|(key, _)| *key);
+        for (key, value) in entries {
+            member(bytes.len() == start, key, value, bytes);
+        }
+    }
+    bytes.push(b'}');
+}
+
+/// A text, a number or a word: writing one to memory cannot fail.
+fn put(scalar: &impl Serialize, bytes: &mut Vec<u8>) {
+    let written = serde_json::to_writer(bytes, scalar);
+    debug_assert!(written.is_ok(), "a scalar is written");
 }
 
 #[cfg(test)]

@@ -48,11 +48,11 @@ pub use extensions::Extensions;
 pub use finish::{AbandonedCall, BudgetLimit, Finish, FinishReason, TerminationCause};
 pub use fold::ResponseFold;
 pub use identity::{Occurrence, RunId, correlation_id};
-pub use json::canonical_json;
+pub use json::{canonical_json, canonical_object};
 pub use message::{
     ChatMessage, ChatMessageBuilder, MessageRole, MessageSource, MessageStatus, RenderKey,
 };
-pub use normalise::{HistoryFault, normalise, validate_history};
+pub use normalise::{HistoryFault, is_valid_history, normalise, validate_history};
 pub use options::{
     ChatClientRunOptions, JsonSchemaFormat, ReasoningEffort, ResponseFormat, ToolChoice,
 };

@@ -1,12 +1,17 @@
 //! The message: an opaque, cheap, immutable handle.
 
+mod rendering;
+
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::content::{Content, ExtraFields, ToolCall, ToolResult};
 use crate::identity::RunId;
+
+pub use rendering::RenderKey;
+use rendering::Renderings;
 
 /// Who speaks. JSON form: `system`, `developer`, `user`, `assistant`, `tool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,7 +84,8 @@ pub struct ChatMessage(Arc<Inner>);
 
 struct Inner {
     data: Data,
-    rendered: Mutex<Vec<(RenderKey, Arc<str>)>>,
+    is_plain_text: bool,
+    rendered: Renderings,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -186,6 +192,11 @@ impl ChatMessage {
         &self.0.data.content
     }
 
+    /// Whether it holds text parts alone, and they say something. Known from the start.
+    pub fn is_plain_text(&self) -> bool {
+        self.0.is_plain_text
+    }
+
     /// The text parts, joined.
     pub fn text(&self) -> String {
         self.contents()
@@ -249,51 +260,10 @@ impl ChatMessage {
 
     /// The message's form in one provider's dialect, rendered once and kept with the message.
     ///
-    /// Only a form that depends on nothing but this message and the dialect may be kept. The four
-    /// keys used last are kept; a message is shared by all its clones.
+    /// Only a form that depends on nothing but this message and the dialect may be kept. The first
+    /// key is kept, and the three others used last; a message is shared by all its clones.
     pub fn rendered(&self, key: RenderKey, render: impl FnOnce(&Self) -> Arc<str>) -> Arc<str> {
-        let slot = |kept: &Vec<(RenderKey, Arc<str>)>| {
-            kept.iter()
-                .find(|(of, _)| *of == key)
-                .map(|(_, text)| Arc::clone(text))
-        };
-        if let Some(text) = slot(
-            &self
-                .0
-                .rendered
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        ) {
-            return text;
-        }
-        let text = render(self);
-        let mut kept = self
-            .0
-            .rendered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(first) = slot(&kept) {
-            return first;
-        }
-        if kept.len() == 4 {
-            kept.remove(0);
-        }
-        kept.push((key, Arc::clone(&text)));
-        text
-    }
-}
-
-/// The dialect that a message is rendered in: a provider makes one for each set of rules that it
-/// renders by, when it is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RenderKey(u64);
-
-impl RenderKey {
-    /// A key that no other call returns.
-    pub fn unique() -> Self {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+        self.0.rendered.get(key, || render(self))
     }
 }
 
@@ -362,9 +332,12 @@ impl ChatMessageBuilder {
 
     /// The message.
     pub fn build(self) -> ChatMessage {
+        let parts = &self.0.content;
+        let is_text = |part: &Content| matches!(part, Content::Text(_));
         ChatMessage(Arc::new(Inner {
+            is_plain_text: parts.iter().all(is_text) && !parts.iter().all(Content::is_empty),
             data: self.0,
-            rendered: Mutex::default(),
+            rendered: Renderings::default(),
         }))
     }
 }

@@ -4,11 +4,14 @@
 //! of a longer transcript begins with the output of a shorter one, as long as the shorter one has no
 //! open call, so that prompt caches hold (A7).
 
+mod valid;
+
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use crate::content::{Content, ToolCall, ToolOutcome, ToolResult, TrustLabel};
 use crate::message::{ChatMessage, MessageRole};
+
+pub use valid::{HistoryFault, is_valid_history, validate_history};
 
 /// Makes a transcript valid to send.
 ///
@@ -17,7 +20,16 @@ use crate::message::{ChatMessage, MessageRole};
 /// are present and unique, calls and results re-labelled together; every argument text is a JSON
 /// object (a malformed one is sent as `{"malformed_arguments": "…"}`). A result that is missing is
 /// filled as cancelled. Messages that need no change are the same handles.
+///
+/// A transcript that is valid as it is costs one look at each message.
 pub fn normalise(transcript: &[ChatMessage]) -> Vec<ChatMessage> {
+    if is_valid_history(transcript) {
+        return transcript.to_vec();
+    }
+    made_valid(transcript)
+}
+
+fn made_valid(transcript: &[ChatMessage]) -> Vec<ChatMessage> {
     let mut results = pair(transcript);
     let mut ids = Ids::default();
     let mut output = Vec::with_capacity(transcript.len());
@@ -242,151 +254,6 @@ fn without_results(message: &ChatMessage) -> ChatMessage {
         .filter(|content| !is_result(content));
     let contents = contents.cloned().collect();
     message.to_builder().replace_contents(contents).build()
-}
-
-/// What [`validate_history`] finds wrong. Indices count messages from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HistoryFault {
-    /// The call with this id has no result directly behind its message, in call order.
-    MissingResult {
-        /// The assistant message.
-        message: usize,
-        /// The call.
-        call_id: String,
-    },
-    /// A result whose call does not stand directly before it.
-    StrayResult {
-        /// The message that holds it.
-        message: usize,
-        /// The call that it names.
-        call_id: String,
-    },
-    /// An assistant message that says nothing.
-    EmptyAssistantMessage {
-        /// The message.
-        message: usize,
-    },
-    /// A call id that is empty, or was used before.
-    BadCallId {
-        /// The assistant message.
-        message: usize,
-        /// The id.
-        call_id: String,
-    },
-    /// A call whose argument text is not a JSON object.
-    BadArguments {
-        /// The assistant message.
-        message: usize,
-        /// The call.
-        call_id: String,
-    },
-    /// A tool message that does not hold exactly one result and nothing else.
-    BadToolMessage {
-        /// The message.
-        message: usize,
-    },
-}
-
-impl fmt::Display for HistoryFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MissingResult { message, call_id } => {
-                write!(
-                    f,
-                    "message {message}: call '{call_id}' has no result behind it"
-                )
-            }
-            Self::StrayResult { message, call_id } => {
-                write!(
-                    f,
-                    "message {message}: the result of '{call_id}' lacks its call before it"
-                )
-            }
-            Self::EmptyAssistantMessage { message } => {
-                write!(f, "message {message}: the assistant message is empty")
-            }
-            Self::BadCallId { message, call_id } => {
-                write!(
-                    f,
-                    "message {message}: the call id '{call_id}' is empty or not unique"
-                )
-            }
-            Self::BadArguments { message, call_id } => {
-                write!(
-                    f,
-                    "message {message}: the arguments of '{call_id}' are no JSON object"
-                )
-            }
-            Self::BadToolMessage { message } => {
-                write!(
-                    f,
-                    "message {message}: a tool message must hold exactly one result"
-                )
-            }
-        }
-    }
-}
-
-/// Whether a history is valid to send: what [`normalise`] guarantees of its output (contract A1).
-///
-/// # Errors
-/// Every fault, in order.
-pub fn validate_history(messages: &[ChatMessage]) -> Result<(), Vec<HistoryFault>> {
-    let mut faults = Vec::new();
-    let mut ids = HashSet::new();
-    let mut expected: Vec<(usize, &str)> = Vec::new();
-    let missing = |expected: &mut Vec<(usize, &str)>, faults: &mut Vec<HistoryFault>| {
-        faults.extend(
-            expected
-                .drain(..)
-                .map(|(message, id)| HistoryFault::MissingResult {
-                    message,
-                    call_id: id.to_owned(),
-                }),
-        );
-    };
-    for (message, item) in messages.iter().enumerate() {
-        if item.role() == MessageRole::Tool {
-            if item.contents().len() != 1 || item.tool_results().next().is_none() {
-                faults.push(HistoryFault::BadToolMessage { message });
-            }
-        } else {
-            missing(&mut expected, &mut faults);
-        }
-        for result in item.tool_results() {
-            match expected.first() {
-                Some((_, id)) if *id == result.call_id() && item.role() == MessageRole::Tool => {
-                    expected.remove(0);
-                }
-                _ => faults.push(HistoryFault::StrayResult {
-                    message,
-                    call_id: result.call_id().to_owned(),
-                }),
-            }
-        }
-        if item.role() != MessageRole::Assistant {
-            continue;
-        }
-        if is_empty(item) {
-            faults.push(HistoryFault::EmptyAssistantMessage { message });
-        }
-        for call in item.tool_calls() {
-            let call_id = call.id().to_owned();
-            if call_id.is_empty() || !ids.insert(call.id()) {
-                faults.push(HistoryFault::BadCallId { message, call_id });
-            } else if !is_object(call) {
-                faults.push(HistoryFault::BadArguments { message, call_id });
-            }
-            expected.push((message, call.id()));
-        }
-    }
-    missing(&mut expected, &mut faults);
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(faults)
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{HistoryFault, normalise, validate_history};
+use super::{HistoryFault, is_valid_history, made_valid, normalise, validate_history};
 use crate::{
     ChatMessage, Content, MessageRole, Occurrence, ReasoningContent, ToolCall, ToolOutcome,
     ToolResult,
@@ -258,7 +258,25 @@ proptest! {
     ) {
         let output = normalise(&transcript);
         prop_assert_eq!(validate_history(&output), Ok(()));
-        prop_assert_eq!(normalise(&output), output);
+        prop_assert_eq!(&normalise(&output), &output);
+        prop_assert_eq!(made_valid(&output), output);
+    }
+
+    #[test]
+    fn a1_the_quick_check_finds_what_the_one_with_reasons_finds(
+        transcript in prop::collection::vec(any_message(), 0..12),
+        cut in 0_usize..30,
+        without in 0_usize..30,
+    ) {
+        let mut output = normalise(&transcript);
+        prop_assert!(is_valid_history(&output));
+        output.truncate(cut);
+        if without < output.len() {
+            output.remove(without);
+        }
+        for messages in [transcript, output] {
+            prop_assert_eq!(is_valid_history(&messages), validate_history(&messages).is_ok());
+        }
     }
 
     #[test]

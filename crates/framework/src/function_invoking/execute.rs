@@ -203,14 +203,20 @@ async fn drive(
     let mut stopped = Box::pin(leg.stopped());
     let mut stop = None;
     loop {
+        if stop.is_none() {
+            stop = leg.stop();
+            if stop.is_some() {
+                bodies.cancel();
+            }
+        }
         let event = tokio::select! {
             biased;
+            event = bodies.next() => event,
             cause = &mut stopped, if stop.is_none() => {
                 stop = Some(cause);
                 bodies.cancel();
                 continue;
             }
-            event = bodies.next() => event,
         };
         let Some(event) = event else { return stop };
         batch.note(&event, false);
@@ -303,10 +309,8 @@ impl Warning {
             .iter()
             .all(|call| matches!(call.state, CallState::Ready(_) | CallState::Settled(_)));
         let repeated = || {
-            let calls = round_calls(calls);
-            leg.run
-                .no_progress
-                .may_warn(&calls, options.no_progress_rounds)
+            let limit = options.no_progress_rounds;
+            leg.run.no_progress.may_warn(calls, limit)
         };
         Self {
             hold: calls

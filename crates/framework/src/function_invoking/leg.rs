@@ -8,7 +8,7 @@ use raf_core::{
     AbandonedCall, AgentResponseUpdate, Cancellation, ChatClientRunOptions, ChatMessage, Emitter,
     Error, Finish, FinishReason, IRunStore, LegSnapshot, MessageStatus, PausedRun, PendingCall,
     ResponseFold, RoundUsage, RunClaim, RunId, RunRecord, SkipReason, ToolOutcome, TrustLabel,
-    Usage, normalise,
+    Usage, is_valid_history, normalise,
 };
 use raf_tools::{NestedReport, SettledCall};
 use tokio::time::Instant;
@@ -180,12 +180,18 @@ impl Leg {
 
     /// What the next request sends: the context, then the transcript, made valid.
     pub(super) fn request_messages(&self) -> Vec<ChatMessage> {
-        let mut messages = Vec::new();
-        if let Some(context) = &self.context {
-            messages.extend_from_slice(&context.front);
-        }
+        let new = self.fold.messages();
+        let front = self
+            .context
+            .as_ref()
+            .map_or(&[][..], |context| &context.front);
+        let mut messages = Vec::with_capacity(front.len() + self.input.len() + new.len());
+        messages.extend_from_slice(front);
         messages.extend_from_slice(&self.input);
-        messages.extend_from_slice(self.fold.messages());
+        messages.extend_from_slice(new);
+        if is_valid_history(&messages) {
+            return messages;
+        }
         normalise(&messages)
     }
 

@@ -1,9 +1,8 @@
 //! Notices a model that repeats itself: the same calls with the same results (contract F4). Pure.
 
-use raf_core::canonical_json;
+use raf_core::canonical_object;
 use raf_tools::{BatchCall, ResultDigest};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What is appended to the last result of the round before the one that ends the run.
 pub(super) const WARNING: &str = "\n[You have made the same calls with the same results before. \
@@ -32,21 +31,28 @@ pub(super) enum Repetition {
 pub(super) fn round_calls(calls: &[BatchCall]) -> RoundCalls {
     calls
         .iter()
-        .map(|call| {
-            let arguments = match call.call.parsed_arguments() {
-                Ok(arguments) => canonical_json(&Value::Object(arguments.clone())),
-                Err(_) => call.call.arguments().to_owned(),
-            };
-            (call.tool_name().to_owned(), arguments)
-        })
+        .map(|call| (call.tool_name().to_owned(), arguments(call)))
         .collect()
+}
+
+fn arguments(call: &BatchCall) -> String {
+    match call.call.parsed_arguments() {
+        Ok(arguments) => canonical_object(arguments),
+        Err(_) => call.call.arguments().to_owned(),
+    }
 }
 
 impl NoProgress {
     /// Whether a round of these calls may turn out to be the one that is warned about, so that its
     /// last result must be held until all are known.
-    pub(super) fn may_warn(&self, calls: &RoundCalls, limit: u32) -> bool {
-        limit >= 3 && self.count + 2 == limit && self.calls == *calls
+    pub(super) fn may_warn(&self, calls: &[BatchCall], limit: u32) -> bool {
+        let is_same = |((tool, known), call): (&(String, String), &BatchCall)| {
+            tool == call.tool_name() && *known == arguments(call)
+        };
+        limit >= 3
+            && self.count + 2 == limit
+            && self.calls.len() == calls.len()
+            && self.calls.iter().zip(calls).all(is_same)
     }
 
     /// Counts a round that had an `ok` result and no polling tool. Results are in call order.

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use raf_core::ApprovalRule;
 use raf_tools::{ReadyCall, ToolArguments, rejection};
-use serde_json::Value;
 
 /// Decides whether a call runs, is asked about, or is denied, before anybody is asked.
 ///
@@ -101,11 +100,10 @@ pub(super) enum Verdict {
 
 /// The verdict on a call that is gated or not by its tools.
 pub(super) fn judge(ready: &ReadyCall, gated: bool, facts: PolicyFacts<'_>) -> Verdict {
-    let arguments = canonical(ready);
     let asked_again = facts
         .denied
         .iter()
-        .any(|(tool, denied)| tool == ready.tool.name() && *denied == arguments);
+        .any(|(tool, denied)| tool == ready.tool.name() && *denied == canonical(ready));
     if asked_again {
         return Verdict::Deny(Some("this call was already rejected".to_owned()));
     }
@@ -113,9 +111,7 @@ pub(super) fn judge(ready: &ReadyCall, gated: bool, facts: PolicyFacts<'_>) -> V
         Ok(PolicyDecision::Allow) => Verdict::Run,
         Ok(PolicyDecision::Ask { reason }) => Verdict::Ask(reason),
         Ok(PolicyDecision::Deny { reason }) => Verdict::Deny(reason),
-        Ok(PolicyDecision::Inherit) if !gated || allowed(ready, &arguments, facts.rules) => {
-            Verdict::Run
-        }
+        Ok(PolicyDecision::Inherit) if !gated || allowed(ready, facts.rules) => Verdict::Run,
         Ok(PolicyDecision::Inherit) => Verdict::Ask(None),
         Err(()) => Verdict::Panicked,
     }
@@ -146,17 +142,17 @@ fn decide(ready: &ReadyCall, gated: bool, facts: PolicyFacts<'_>) -> Result<Poli
     })
 }
 
-fn allowed(ready: &ReadyCall, arguments: &str, rules: &[ApprovalRule]) -> bool {
+fn allowed(ready: &ReadyCall, rules: &[ApprovalRule]) -> bool {
     rules.iter().any(|rule| {
         rule.tool == ready.tool.name()
             && rule
                 .arguments
                 .as_deref()
-                .is_none_or(|rule| rule == arguments)
+                .is_none_or(|rule| rule == canonical(ready))
     })
 }
 
 /// The canonical arguments of a call.
 pub(super) fn canonical(ready: &ReadyCall) -> String {
-    raf_core::canonical_json(&Value::Object(ready.arguments.clone()))
+    raf_core::canonical_object(&ready.arguments)
 }

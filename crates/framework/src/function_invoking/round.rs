@@ -2,9 +2,11 @@
 //! came to is handed back. One reply is one assistant message.
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use raf_core::{
     AgentResponseUpdate, ChatClientRunOptions, ChatMessage, Content, Error, ErrorKind,
     FinishReason, IChatClient, MessageRole, MessageStatus, ToolCall, ToolCallHead, ToolChoice,
@@ -148,10 +150,20 @@ impl Forward {
         };
         drop(messages);
         loop {
-            let next = tokio::select! {
-                biased;
-                stop = &mut stopped => return ReplyEnd::Stopped(stop),
-                next = updates.next().instrument(span.clone()) => next,
+            // What says stop is looked at before each update, and waited for only while none comes.
+            let next = poll_fn(|context| {
+                if let Some(stop) = leg.stop() {
+                    return Poll::Ready(Err(stop));
+                }
+                let next = span.in_scope(|| updates.poll_next_unpin(context));
+                if next.is_ready() {
+                    return next.map(Ok);
+                }
+                stopped.poll_unpin(context).map(Err)
+            });
+            let next = match next.await {
+                Ok(next) => next,
+                Err(stop) => return ReplyEnd::Stopped(stop),
             };
             match next {
                 Some(Ok(AgentResponseUpdate::Finish { finish })) => {

@@ -19,9 +19,9 @@ fn play(limit: u32, rounds: &[&str]) -> Vec<Repetition> {
             let call = ToolCall::new("c", "f", arguments);
             let occurrence = Occurrence::new(0, 0);
             let call = BatchCall::new(occurrence, call, CallState::DeclaredOnly);
-            let calls = round_calls(&[call]);
+            let calls = [call];
             let may_warn = state.may_warn(&calls, limit);
-            let end = state.count(calls, vec![digest(result)], limit);
+            let end = state.count(round_calls(&calls), vec![digest(result)], limit);
             assert!(may_warn || end != Repetition::Warn, "a warning is foreseen");
             end
         })
