@@ -8,6 +8,7 @@ mod endpoint;
 mod error;
 mod json;
 mod limits;
+mod parts;
 mod reply;
 mod request;
 mod sse;
@@ -25,6 +26,7 @@ pub use error::{
 };
 pub use json::{Json, repair};
 pub use limits::{Limits, Timeouts, exceeded};
+pub use parts::{own_part, part_owner, provider_part};
 pub use reply::WireReply;
 pub use request::{
     BodyWriter, CallIds, Changed, Parameters, RenderedTools, Restore, SchemaForm, StrictForm,

@@ -115,7 +115,7 @@ fn collect(value: &Json, found: &mut WireError, depth: usize) {
 }
 
 fn collect_object(value: &Json, found: &mut WireError, depth: usize) {
-    for inner in ["error", "innererror", "errors"] {
+    for inner in ["error", "innererror", "errors", "upstream_error"] {
         if let Some(inner) = value.filled(inner) {
             collect(inner, found, depth - 1);
         }
@@ -157,7 +157,11 @@ fn collect_object(value: &Json, found: &mut WireError, depth: usize) {
     }
     if found.retry_after.is_none() {
         let delay = value.get("retryDelay").and_then(Json::as_str);
-        found.retry_after = delay.and_then(duration_text);
+        // Cloudflare says it in seconds.
+        let seconds = || value.get("retry_after").and_then(Json::as_count);
+        found.retry_after = delay
+            .and_then(duration_text)
+            .or_else(|| seconds().map(Duration::from_secs));
     }
 }
 
@@ -172,10 +176,28 @@ fn collect_text(text: &str, found: &mut WireError, depth: usize) {
     if text.is_empty() || found.message.contains(text) || text.starts_with('<') {
         return;
     }
+    if let Some(inner) = wrapped(text) {
+        return collect(&inner, found, depth - 1);
+    }
     if !found.message.is_empty() {
         found.message.push_str("; ");
     }
     found.message.push_str(text);
+}
+
+/// The error body that a gateway has put in the middle of its own words
+/// (`litellm.BadRequestError: AnthropicException - {…}. Received Model Group=m`).
+fn wrapped(text: &str) -> Option<Json> {
+    let start = text.find('{')?;
+    let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Json>();
+    let inner = documents.next()?.ok()?;
+    let says = |name| {
+        inner.filled(name).is_some_and(|inner| match inner {
+            Json::Object(_) => inner.filled("message").is_some(),
+            _ => false,
+        })
+    };
+    says("error").then_some(inner)
 }
 
 fn add_code(code: &str, found: &mut WireError) {
@@ -184,7 +206,10 @@ fn add_code(code: &str, found: &mut WireError) {
         && (400..600).contains(&status)
     {
         found.status.get_or_insert(status);
-    } else if !code.is_empty() && code != "error" && code.len() <= 100 {
+    } else if !code.is_empty()
+        && !["error", "None", "null", "<nil>"].contains(&code)
+        && code.len() <= 100
+    {
         found.codes.push(code.to_owned());
     }
 }

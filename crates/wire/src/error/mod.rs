@@ -4,6 +4,7 @@ mod envelope;
 mod phrases;
 mod redact;
 mod retry_hint;
+mod timestamp;
 
 use std::sync::Arc;
 
@@ -89,9 +90,12 @@ impl Reporter {
     /// The error that a reply of a good status holds.
     pub fn in_band(&self, found: &WireError, request_id: Option<&str>) -> Error {
         let kind = self.class(found).unwrap_or_else(|| {
-            found
-                .status
-                .map_or(ErrorKind::Server, phrases::class_of_status)
+            let is_ours = |code: &String| code == "invalid_request_error";
+            match found.status {
+                Some(status) => phrases::class_of_status(status),
+                None if found.codes.iter().any(is_ours) => ErrorKind::InvalidRequest,
+                None => ErrorKind::Server,
+            }
         });
         let error = self.error(kind, found);
         match (error.request_id(), request_id) {

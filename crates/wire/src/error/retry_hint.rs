@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::timestamp::timestamp;
 use crate::transport::Head;
 
 /// Waits beyond this are taken for mistakes.
@@ -12,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub struct RateLimitHeaders {
     /// The header that counts down; at `0` the limit is used up.
     pub remaining: &'static str,
-    /// The header that says after how long it is not: a duration.
+    /// The header that says when it is not: after a duration, or at a time (RFC 3339).
     pub reset: &'static str,
 }
 
@@ -44,11 +45,14 @@ fn retry_after(head: &Head) -> Option<Duration> {
         return Some(wait);
     }
     let until = httpdate::parse_http_date(value).ok()?;
-    let now = head
-        .get("date")
+    until.duration_since(now(head)).ok()
+}
+
+/// The time at the server, where it says so.
+fn now(head: &Head) -> SystemTime {
+    head.get("date")
         .and_then(|date| httpdate::parse_http_date(date.trim()).ok())
-        .unwrap_or_else(SystemTime::now);
-    until.duration_since(now).ok()
+        .unwrap_or_else(SystemTime::now)
 }
 
 fn rate_limit_reset(head: &Head, limits: &[RateLimitHeaders]) -> Option<Duration> {
@@ -58,7 +62,13 @@ fn rate_limit_reset(head: &Head, limits: &[RateLimitHeaders]) -> Option<Duration
             let remaining = head.get(limit.remaining);
             remaining.is_some_and(|remaining| remaining.trim() == "0")
         })
-        .filter_map(|limit| duration_text(head.get(limit.reset)?))
+        .filter_map(|limit| {
+            let reset = head.get(limit.reset)?;
+            timestamp(reset).map_or_else(
+                || duration_text(reset),
+                |until| until.duration_since(now(head)).ok(),
+            )
+        })
         .max()
 }
 

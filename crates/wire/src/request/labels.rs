@@ -15,6 +15,9 @@ pub enum CallIds {
     UpTo(usize),
     /// Nine letters or digits: Mistral (anomalyco/opencode#1680).
     NineAlphanumeric,
+    /// Letters, digits, `_` and `-` alone: Anthropic (`tool_use.id: String should match pattern
+    /// '^[a-zA-Z0-9_-]+$'`).
+    Word,
 }
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -36,6 +39,14 @@ pub fn call_id(id: &str, form: CallIds) -> Cow<'_, str> {
                 Cow::Borrowed(id)
             } else {
                 Cow::Owned(digits(hash(id), 9))
+            }
+        }
+        CallIds::Word => {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            if !id.is_empty() && id.bytes().all(fits) {
+                Cow::Borrowed(id)
+            } else {
+                Cow::Owned(format!("call_{}", digits(hash(id), 10)))
             }
         }
     }
