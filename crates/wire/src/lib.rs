@@ -11,6 +11,7 @@ mod limits;
 mod parts;
 mod reply;
 mod request;
+mod scanner;
 mod sse;
 mod think;
 mod transport;
@@ -34,6 +35,7 @@ pub use request::{
     schema_for_answer, schema_for_tool, takes_null, tool_name,
 };
 pub use reqwest;
+pub use scanner::JsonScanner;
 pub use sse::{EventDecoder, EventSink};
 pub use think::{ThinkPart, ThinkTags};
 pub use transport::{Address, Exchange, Head, HttpClient, KeyHeader, ReadFault, Transport};

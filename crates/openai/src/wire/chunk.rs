@@ -1,255 +1,226 @@
-//! The typed reading of a frame: borrowed, one pass, no allocation. It fails on anything out of the
+//! The fast reading of a frame: borrowed, one pass, no value built. It takes nothing out of the
 //! ordinary, which then is read loosely (`loose.rs`): a member that is no text where a text belongs,
-//! a key that comes twice, any field that holds more than the plain frame does.
+//! a member that comes twice, any field that holds more than the plain frame does.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 
 use raf_core::Result;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
-
-use raf_wire::{CallPiece, Json};
+use raf_wire::{CallPiece, Json, JsonScanner};
 
 use crate::response::Reply;
 use crate::wire::usage;
 
-/// One `chat.completion.chunk` with choices.
-#[derive(Deserialize)]
+/// One `chat.completion.chunk`: of one choice, or of usage alone.
+#[derive(Default)]
 pub(crate) struct Chunk<'a> {
-    #[serde(borrow, default)]
-    id: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    model: Option<Text<'a>>,
-    #[serde(borrow)]
-    choices: Few<Choice<'a>>,
-    #[serde(borrow, default)]
-    usage: Option<&'a RawValue>,
-    #[serde(default, rename = "error")]
-    _error: Nothing,
-    #[serde(default, rename = "errors")]
-    _errors: Nothing,
-    #[serde(default, rename = "x_groq")]
-    _x_groq: Nothing,
-    #[serde(default, rename = "base_resp")]
-    _base_resp: Nothing,
+    id: Text<'a>,
+    model: Text<'a>,
+    usage: Option<&'a str>,
+    choice: Option<Choice<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Choice<'a> {
-    #[serde(default)]
-    index: Option<u32>,
-    #[serde(borrow)]
-    delta: Delta<'a>,
-    #[serde(borrow, default)]
-    finish_reason: Option<Text<'a>>,
-    #[serde(default, rename = "message")]
-    _message: Nothing,
-    #[serde(default, rename = "text")]
-    _text: Nothing,
-    #[serde(default, rename = "usage")]
-    _usage: Nothing,
-    #[serde(default, rename = "error")]
-    _error: Nothing,
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow, default)]
-    content: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    reasoning_content: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    reasoning: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Few<CallDelta<'a>>>,
-    #[serde(default, rename = "refusal")]
-    _refusal: Nothing,
-    #[serde(default, rename = "function_call")]
-    _function_call: Nothing,
-    #[serde(default, rename = "reasoning_details")]
-    _reasoning_details: Nothing,
-    #[serde(default, rename = "reasoning_text")]
-    _reasoning_text: Nothing,
-    #[serde(default, rename = "thinking")]
-    _thinking: Nothing,
-    #[serde(default, rename = "images")]
-    _images: Nothing,
-    #[serde(default, rename = "audio")]
-    _audio: Nothing,
-}
-
-#[derive(Deserialize)]
-struct CallDelta<'a> {
-    #[serde(default)]
     index: Option<u64>,
-    #[serde(borrow, default)]
-    id: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    function: Option<FunctionDelta<'a>>,
-    #[serde(default, rename = "extra_content")]
-    _extra_content: Nothing,
+    has_delta: bool,
+    content: Text<'a>,
+    reasoning_content: Text<'a>,
+    reasoning: Text<'a>,
+    has_calls: bool,
+    /// One nearly always.
+    call: Option<CallDelta<'a>>,
+    other_calls: Vec<CallDelta<'a>>,
+    finish_reason: Text<'a>,
 }
 
-#[derive(Deserialize)]
-struct FunctionDelta<'a> {
-    #[serde(borrow, default)]
-    name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    arguments: Option<Text<'a>>,
+#[derive(Default)]
+struct CallDelta<'a> {
+    index: Option<u64>,
+    id: Text<'a>,
+    name: Text<'a>,
+    arguments: Text<'a>,
 }
 
 impl<'a> Chunk<'a> {
     /// Reads a frame, unless it is out of the ordinary.
     pub(crate) fn parse(frame: &'a str) -> Option<Self> {
-        let chunk: Self = serde_json::from_str(frame).ok()?;
-        chunk.choices.first.is_some().then_some(chunk)
+        let mut chunk = Self::default();
+        let mut scanner = JsonScanner::new(frame);
+        let (mut has_choices, mut has_usage) = (false, false);
+        scanner.object(|scanner, name| match name {
+            "id" => chunk.id.read(scanner),
+            "model" => chunk.model.read(scanner),
+            "choices" => {
+                first(&mut has_choices)?;
+                scanner.array(|scanner| {
+                    // Of several choices one counts: which, the loose reading knows.
+                    let choice = &mut chunk.choice;
+                    let choice = choice.is_none().then(|| choice.get_or_insert_default())?;
+                    choice.read(scanner)
+                })
+            }
+            "usage" => {
+                first(&mut has_usage)?;
+                chunk.usage = Some(scanner.raw()?).filter(|usage| *usage != "null");
+                Some(())
+            }
+            "error" | "errors" | "x_groq" | "base_resp" => scanner.nothing(),
+            // Either may say that the whole frame is an error.
+            "object" | "type" => scanner.raw().filter(|of| *of != r#""error""#).map(drop),
+            _ => scanner.skip(),
+        })?;
+        let says_something = chunk.choice.is_some() || has_choices && chunk.usage.is_some();
+        (says_something && scanner.is_at_end()).then_some(chunk)
     }
 
     /// Tells the reply what the frame says.
     pub(crate) fn apply(&self, reply: &mut Reply) -> Result<()> {
-        reply.identify(text(self.id.as_ref()), text(self.model.as_ref()));
+        reply.identify(&self.id, &self.model);
         if let Some(raw) = self.usage
-            && let Ok(value) = Json::parse(raw.get())
+            && let Ok(value) = Json::parse(raw)
             && let Some(reported) = usage::read(&value)
         {
             reply.usage(reported);
         }
-        for choice in self.choices.iter() {
-            if choice.index.unwrap_or(0) == 0 {
-                choice.apply(reply)?;
-            }
+        match &self.choice {
+            Some(choice) if choice.index.unwrap_or(0) == 0 => choice.apply(reply),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
-impl Choice<'_> {
+impl<'a> Choice<'a> {
+    fn read(&mut self, scanner: &mut JsonScanner<'a>) -> Option<()> {
+        scanner.object(|scanner, name| match name {
+            "index" => read_index(&mut self.index, scanner),
+            "delta" => {
+                first(&mut self.has_delta)?;
+                self.read_delta(scanner)
+            }
+            "finish_reason" => self.finish_reason.read(scanner),
+            "message" | "text" | "usage" | "error" => scanner.nothing(),
+            _ => scanner.skip(),
+        })?;
+        self.has_delta.then_some(())
+    }
+
+    fn read_delta(&mut self, scanner: &mut JsonScanner<'a>) -> Option<()> {
+        scanner.object(|scanner, name| match name {
+            "content" => self.content.read(scanner),
+            "reasoning_content" => self.reasoning_content.read(scanner),
+            "reasoning" => self.reasoning.read(scanner),
+            "tool_calls" => {
+                first(&mut self.has_calls)?;
+                if scanner.null() {
+                    return Some(());
+                }
+                scanner.array(|scanner| {
+                    if self.call.is_none() {
+                        return self.call.get_or_insert_default().read(scanner);
+                    }
+                    let mut call = CallDelta::default();
+                    call.read(scanner)?;
+                    self.other_calls.push(call);
+                    Some(())
+                })
+            }
+            "refusal" | "function_call" | "reasoning_details" | "reasoning_text" | "thinking"
+            | "images" | "audio" => scanner.nothing(),
+            _ => scanner.skip(),
+        })
+    }
+
     fn apply(&self, reply: &mut Reply) -> Result<()> {
-        let delta = &self.delta;
         reply.delta_begins();
-        let reasoning = match text(delta.reasoning_content.as_ref()) {
-            "" => text(delta.reasoning.as_ref()),
-            reasoning => reasoning,
+        let reasoning = if self.reasoning_content.is_empty() {
+            &self.reasoning
+        } else {
+            &self.reasoning_content
         };
         reply.reasoning(reasoning);
-        reply.text(text(delta.content.as_ref()));
-        if let Some(calls) = &delta.tool_calls
-            && calls.first.is_some()
-        {
+        reply.text(&self.content);
+        if let Some(call) = &self.call {
             reply.calls_begin();
-            for call in calls.iter() {
-                let function = call.function.as_ref();
-                reply.call(CallPiece {
-                    index: call.index,
-                    id: text(call.id.as_ref()),
-                    name: text(function.and_then(|function| function.name.as_ref())),
-                    arguments: text(function.and_then(|function| function.arguments.as_ref())),
-                    extra: None,
-                })?;
+            reply.call(call.piece())?;
+            for call in &self.other_calls {
+                reply.call(call.piece())?;
             }
         }
-        reply.finish_reason(text(self.finish_reason.as_ref()));
+        reply.finish_reason(&self.finish_reason);
         Ok(())
     }
 }
 
-fn text<'t>(text: Option<&'t Text<'_>>) -> &'t str {
-    text.map_or("", |Text(text)| text)
-}
-
-/// A string that is copied only if it has escapes.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// A list that holds one element nearly always.
-struct Few<T> {
-    first: Option<T>,
-    others: Vec<T>,
-}
-
-impl<T> Few<T> {
-    fn iter(&self) -> impl Iterator<Item = &T> {
-        self.first.iter().chain(&self.others)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FewVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
-            type Value = Few<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Few<T>, A::Error> {
-                let mut few = Few {
-                    first: items.next_element()?,
-                    others: Vec::new(),
-                };
-                while let Some(item) = items.next_element()? {
-                    few.others.push(item);
+impl<'a> CallDelta<'a> {
+    fn read(&mut self, scanner: &mut JsonScanner<'a>) -> Option<()> {
+        let mut has_function = false;
+        scanner.object(|scanner, name| match name {
+            "index" => read_index(&mut self.index, scanner),
+            "id" => self.id.read(scanner),
+            "function" => {
+                first(&mut has_function)?;
+                if scanner.null() {
+                    return Some(());
                 }
-                Ok(few)
+                scanner.object(|scanner, name| match name {
+                    "name" => self.name.read(scanner),
+                    "arguments" => self.arguments.read(scanner),
+                    _ => scanner.skip(),
+                })
             }
+            // Servers that leave the wrapper out.
+            "name" | "arguments" => None,
+            "extra_content" => scanner.nothing(),
+            _ => scanner.skip(),
+        })
+    }
+
+    fn piece(&self) -> CallPiece<'_> {
+        CallPiece {
+            index: self.index,
+            id: &self.id,
+            name: &self.name,
+            arguments: &self.arguments,
+            extra: None,
         }
-        deserializer.deserialize_seq(FewVisitor(PhantomData))
     }
 }
 
-/// A member that says nothing: null, false, or empty. Anything else fails the typed reading.
+/// Marks that a member has come, unless it had.
+fn first(has_come: &mut bool) -> Option<()> {
+    (!std::mem::replace(has_come, true)).then_some(())
+}
+
+fn read_index(index: &mut Option<u64>, scanner: &mut JsonScanner<'_>) -> Option<()> {
+    index.is_none().then_some(())?;
+    if scanner.null() {
+        return Some(());
+    }
+    *index = Some(scanner.count()?);
+    Some(())
+}
+
+/// A text that is copied only if it has escapes; empty if it is null or missing.
 #[derive(Default)]
-struct Nothing;
+struct Text<'a>(Option<Cow<'a, str>>);
 
-impl<'de> Deserialize<'de> for Nothing {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NothingVisitor;
-        impl<'de> Visitor<'de> for NothingVisitor {
-            type Value = Nothing;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("nothing")
-            }
-
-            fn visit_unit<E>(self) -> Result<Nothing, E> {
-                Ok(Nothing)
-            }
-
-            fn visit_bool<E: serde::de::Error>(self, flag: bool) -> Result<Nothing, E> {
-                if flag {
-                    Err(E::custom("something"))
-                } else {
-                    Ok(Nothing)
-                }
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Nothing, E> {
-                if text.is_empty() {
-                    Ok(Nothing)
-                } else {
-                    Err(E::custom("something"))
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Nothing, A::Error> {
-                match items.next_element::<IgnoredAny>()? {
-                    None => Ok(Nothing),
-                    Some(_) => Err(serde::de::Error::custom("something")),
-                }
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Nothing, A::Error> {
-                match members.next_key::<IgnoredAny>()? {
-                    None => Ok(Nothing),
-                    Some(_) => Err(serde::de::Error::custom("something")),
-                }
-            }
+impl<'a> Text<'a> {
+    /// Reads it, unless it has come before.
+    #[inline]
+    fn read(&mut self, scanner: &mut JsonScanner<'a>) -> Option<()> {
+        if scanner.null() {
+            return self.0.is_none().then_some(());
         }
-        deserializer.deserialize_any(NothingVisitor)
+        self.0.is_none().then_some(())?;
+        self.0 = Some(scanner.string()?);
+        Some(())
+    }
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
     }
 }

@@ -10,10 +10,12 @@ use proptest::prelude::*;
 use raf_core::AgentResponseUpdate;
 use serde_json::Value;
 
-use raf_wire::{Decoder, Limits, Reporter, WireReply};
+use raf_wire::{Decoder, Json, Limits, Reporter, WireReply};
 
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::response::Reply;
+use crate::wire::chunk::Chunk;
+use crate::wire::loose;
 
 /// What the decoder makes of a body: updates and end, as text. Ids that it made up are left out.
 fn decode(body: &[u8], cut: usize, limits: &Limits) -> Vec<String> {
@@ -37,6 +39,28 @@ fn decode(body: &[u8], cut: usize, limits: &Limits) -> Vec<String> {
         end = decoder.finish(&mut reply);
     }
     let end = match end.and_then(|()| reply.conclude()) {
+        Ok(finish) => format!("{finish:?}"),
+        Err(error) => {
+            reply.abandon();
+            error.to_string()
+        }
+    };
+    let mut said: Vec<String> = reply.updates.iter().map(said).collect();
+    said.push(end);
+    said
+}
+
+/// What a reply says of a single frame, read in one of the ways.
+fn said_of_frame(read: impl FnOnce(&mut Reply) -> raf_core::Result<()>) -> Vec<String> {
+    let reporter = Reporter::new(
+        &CHAT_COMPLETIONS,
+        "server",
+        "model",
+        Vec::new(),
+        Bytes::new(),
+    );
+    let mut reply = Reply::new("test", reporter, &Limits::default(), false);
+    let end = match read(&mut reply).and_then(|()| reply.conclude()) {
         Ok(finish) => format!("{finish:?}"),
         Err(error) => {
             reply.abandon();
@@ -219,6 +243,46 @@ proptest! {
         let length: usize = whole.iter().map(String::len).sum();
         prop_assert!(length <= 40 * body.len() + 4000, "{} bytes of {}", length, body.len());
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(3000),
+        failure_persistence: None,
+        max_shrink_iters: 4000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_fast_reading_says_what_the_loose_one_says(
+        case in any::<prop::sample::Index>(),
+        mutations in prop::collection::vec(mutation(), 0..4),
+    ) {
+        let body = mutate(corpus()[case.index(corpus().len())].clone(), &mutations);
+        let body = String::from_utf8_lossy(&body);
+        for line in body.lines().filter_map(|line| line.strip_prefix("data:")) {
+            let Some(chunk) = Chunk::parse(line) else { continue };
+            let frame = Json::parse(line);
+            prop_assert!(frame.is_ok(), "{}", line);
+            let loosely = said_of_frame(|reply| loose::apply(&frame.unwrap(), reply));
+            let fast = said_of_frame(|reply| chunk.apply(reply));
+            prop_assert_eq!(fast, loosely, "{}", line);
+        }
+    }
+}
+
+/// How many frames of the corpus are read fast: it is there for the plain ones.
+#[test]
+fn plain_frames_are_read_fast() {
+    let frames: Vec<&str> = corpus()
+        .iter()
+        .filter_map(|body| std::str::from_utf8(body).ok())
+        .flat_map(str::lines)
+        .filter_map(|line| line.strip_prefix("data: {"))
+        .collect();
+    let fast = |line: &&&str| Chunk::parse(&format!("{{{line}")).is_some();
+    let fast = frames.iter().filter(fast).count();
+    assert!(fast * 3 > frames.len() * 2, "{fast} of {}", frames.len());
 }
 
 #[test]

@@ -1,0 +1,308 @@
+//! Reads JSON text in place, value by value, without building any: for frames that come by the
+//! thousand and of which a few members count.
+//!
+//! It is as strict as a parser: what it takes is JSON, whether it is read or passed over. Whatever it
+//! does not take (`None`) may still be JSON of an unusual form; [`Json`](crate::Json) says so.
+
+use std::borrow::Cow;
+
+/// How deep values may nest that are passed over.
+const DEPTH: usize = 64;
+
+/// A place in a JSON text. Each method reads one value and stands behind it then; after `None` the
+/// place means nothing.
+#[derive(Clone, Debug)]
+pub struct JsonScanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> JsonScanner<'a> {
+    /// At the start of a text.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Whether nothing follows but blanks.
+    pub fn is_at_end(&mut self) -> bool {
+        self.peek().is_none()
+    }
+
+    /// Reads an object: each member's value must be read by `member`. A name with escapes is not
+    /// taken.
+    #[inline]
+    pub fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
+    ) -> Option<()> {
+        self.expect(b'{')?;
+        if self.take(b'}') {
+            return Some(());
+        }
+        loop {
+            let name = self.plain_string()?;
+            self.expect(b':')?;
+            member(self, name)?;
+            if !self.take(b',') {
+                return self.expect(b'}');
+            }
+        }
+    }
+
+    /// Reads a list: each item must be read by `item`.
+    #[inline]
+    pub fn array(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.expect(b'[')?;
+        if self.take(b']') {
+            return Some(());
+        }
+        loop {
+            item(self)?;
+            if !self.take(b',') {
+                return self.expect(b']');
+            }
+        }
+    }
+
+    /// Reads a string; copied only if it has escapes.
+    #[inline]
+    pub fn string(&mut self) -> Option<Cow<'a, str>> {
+        self.expect(b'"')?;
+        let end = string_end(self.text.as_bytes(), self.at);
+        match self.text.as_bytes().get(end)? {
+            b'"' => {
+                let plain = self.text.get(self.at..end)?;
+                self.at = end + 1;
+                Some(Cow::Borrowed(plain))
+            }
+            b'\\' => self.escaped_string(end).map(Cow::Owned),
+            _ => None,
+        }
+    }
+
+    /// Reads a whole number that is not negative.
+    #[inline]
+    pub fn count(&mut self) -> Option<u64> {
+        self.peek()?;
+        let start = self.at;
+        self.number()?;
+        self.text.get(start..self.at)?.parse().ok()
+    }
+
+    /// Reads `null`, if that is what comes.
+    #[inline]
+    pub fn null(&mut self) -> bool {
+        self.peek() == Some(b'n') && self.word("null").is_some()
+    }
+
+    /// Reads a value that says nothing: `null`, `false`, or an empty text, list or object.
+    #[inline]
+    pub fn nothing(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'n' => self.word("null"),
+            b'f' => self.word("false"),
+            b'"' => self.word("\"\""),
+            b'[' => self.array(|_| None),
+            _ => self.object(|_, _| None),
+        }
+    }
+
+    /// Reads any value; its text.
+    #[inline]
+    pub fn raw(&mut self) -> Option<&'a str> {
+        self.peek()?;
+        let start = self.at;
+        self.skip()?;
+        self.text.get(start..self.at)
+    }
+
+    /// Passes over any value.
+    #[inline]
+    pub fn skip(&mut self) -> Option<()> {
+        self.skip_within(DEPTH)
+    }
+
+    fn skip_within(&mut self, depth: usize) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.skip_string(),
+            b'n' => self.word("null"),
+            b't' => self.word("true"),
+            b'f' => self.word("false"),
+            b'{' => {
+                let depth = depth.checked_sub(1)?;
+                self.object(|scanner, _| scanner.skip_within(depth))
+            }
+            b'[' => {
+                let depth = depth.checked_sub(1)?;
+                self.array(|scanner| scanner.skip_within(depth))
+            }
+            _ => self.number(),
+        }
+    }
+
+    /// The next byte that is no blank.
+    #[inline]
+    fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.text.as_bytes().get(self.at)? {
+                b' ' | b'\n' | b'\r' | b'\t' => self.at += 1,
+                byte => return Some(*byte),
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    #[inline]
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        self.take(byte).then_some(())
+    }
+
+    #[inline]
+    fn word(&mut self, word: &str) -> Option<()> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        rest.starts_with(word.as_bytes()).then(|| {
+            self.at += word.len();
+        })
+    }
+
+    #[inline]
+    fn plain_string(&mut self) -> Option<&'a str> {
+        match self.string()? {
+            Cow::Borrowed(plain) => Some(plain),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    fn skip_string(&mut self) -> Option<()> {
+        self.expect(b'"')?;
+        let bytes = self.text.as_bytes();
+        loop {
+            let end = string_end(bytes, self.at);
+            match bytes.get(end)? {
+                b'"' => {
+                    self.at = end + 1;
+                    return Some(());
+                }
+                b'\\' => self.at = escape(bytes, end)?.1,
+                _ => return None,
+            }
+        }
+    }
+
+    /// Reads a string on from its first escape.
+    fn escaped_string(&mut self, mut end: usize) -> Option<String> {
+        let bytes = self.text.as_bytes();
+        let mut string = String::with_capacity(end - self.at + 32);
+        loop {
+            string.push_str(self.text.get(self.at..end)?);
+            match bytes.get(end)? {
+                b'"' => {
+                    self.at = end + 1;
+                    return Some(string);
+                }
+                b'\\' => {
+                    let (meant, behind) = escape(bytes, end)?;
+                    string.push(meant);
+                    self.at = behind;
+                }
+                _ => return None,
+            }
+            end = string_end(bytes, self.at);
+        }
+    }
+
+    fn number(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        let digits = |from: usize| {
+            let rest = bytes.get(from..).unwrap_or_default();
+            let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            from + count
+        };
+        let start = self.at + usize::from(bytes.get(self.at) == Some(&b'-'));
+        let mut end = digits(start);
+        let has_leading_zero = bytes.get(start) == Some(&b'0') && end > start + 1;
+        if end == start || has_leading_zero {
+            return None;
+        }
+        if bytes.get(end) == Some(&b'.') {
+            let start = end + 1;
+            end = digits(start);
+            (end > start).then_some(())?;
+        }
+        if let Some(b'e' | b'E') = bytes.get(end) {
+            let sign = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
+            let start = end + 1 + usize::from(sign);
+            end = digits(start);
+            (end > start).then_some(())?;
+        }
+        self.at = end;
+        Some(())
+    }
+}
+
+/// Where the next byte stands that a string does not hold as it is: a quote, a backslash, a control
+/// character; or the end of the text.
+#[inline]
+fn string_end(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    // Eight at once. A byte above the first one that is found may be marked wrongly; it is not read.
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*eight);
+        let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+        let quotes = zero(word ^ (ONES * u64::from(b'"')));
+        let slashes = zero(word ^ (ONES * u64::from(b'\\')));
+        let controls = word.wrapping_sub(ONES * 0x20) & !word;
+        let found = (quotes | slashes | controls) & HIGH;
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(is_end).unwrap_or(rest.len())
+}
+
+/// What the escape at this place means, and where it ends. Half of a surrogate pair means nothing.
+fn escape(bytes: &[u8], at: usize) -> Option<(char, usize)> {
+    let meant = match bytes.get(at + 1)? {
+        b'"' => '"',
+        b'\\' => '\\',
+        b'/' => '/',
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'u' => {
+            let unit = escaped_unit(bytes, at)?;
+            if !(0xd800..0xe000).contains(&unit) {
+                return Some((char::from_u32(unit)?, at + 6));
+            }
+            let low = escaped_unit(bytes, at + 6)?.checked_sub(0xdc00)?;
+            let high = unit.checked_sub(0xd800).filter(|high| *high < 0x400)?;
+            let whole = 0x10000 + (high << 10) + Some(low).filter(|low| *low < 0x400)?;
+            return Some((char::from_u32(whole)?, at + 12));
+        }
+        _ => return None,
+    };
+    Some((meant, at + 2))
+}
+
+/// The UTF-16 unit that is escaped at this place as `\uXXXX`.
+fn escaped_unit(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, digit| {
+        Some(unit << 4 | char::from(*digit).to_digit(16)?)
+    })
+}
+
+#[cfg(test)]
+mod tests;
