@@ -11,7 +11,7 @@ use raf_wire::{
     WireReply, in_band,
 };
 
-use crate::wire::chunk::Chunk;
+use crate::wire::chunk::{Chunk, FrameHead};
 use crate::wire::finish::{Ending, ending, reason};
 use crate::wire::loose;
 
@@ -26,6 +26,7 @@ pub(crate) struct Reply {
     provider: String,
     reporter: Reporter,
     request_id: Option<String>,
+    frame_head: FrameHead,
     identity: Option<ResponseMetadata>,
     is_identified: bool,
     is_started: bool,
@@ -56,6 +57,7 @@ impl Reply {
             provider: provider.to_owned(),
             reporter,
             request_id: None,
+            frame_head: FrameHead::default(),
             identity: None,
             is_identified: false,
             is_started: false,
@@ -266,7 +268,7 @@ impl WireReply for Reply {
 
     #[inline]
     fn line(&mut self, _: &[u8], line: &str) -> Result<bool> {
-        match Chunk::parse(line) {
+        match Chunk::parse(line, &mut self.frame_head) {
             Some(chunk) => chunk.apply(self).map(|()| true),
             None => Ok(false),
         }

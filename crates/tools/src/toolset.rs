@@ -14,8 +14,12 @@ use crate::registered::RegisteredTool;
 #[derive(Clone, Debug, Default)]
 pub struct ToolSet {
     entries: Vec<ToolEntry>,
+    /// Of a set that is too large to be looked through.
     by_name: HashMap<String, usize>,
 }
+
+/// How many names are looked through one by one: a set is made for each request, and most are small.
+const FEW: usize = 16;
 
 /// One name that can be called.
 #[derive(Clone, Debug)]
@@ -90,7 +94,14 @@ impl ToolSet {
 
     /// What stands behind a name, hidden or not.
     pub fn get(&self, name: &str) -> Option<&ToolEntry> {
-        self.by_name.get(name).map(|&index| &self.entries[index])
+        self.position(name).map(|index| &self.entries[index])
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        if self.entries.len() <= FEW {
+            return self.entries.iter().position(|entry| entry.name() == name);
+        }
+        self.by_name.get(name).copied()
     }
 
     /// All entries, in order.
@@ -180,29 +191,37 @@ impl ToolSetBuilder {
     }
 
     fn add(&mut self, entry: ToolEntry) {
-        if let Some(&index) = self.0.by_name.get(entry.name()) {
-            self.0.entries[index].gated |= entry.gated;
+        let set = &mut self.0;
+        if let Some(index) = set.position(entry.name()) {
+            set.entries[index].gated |= entry.gated;
             return;
         }
-        self.0
-            .by_name
-            .insert(entry.name().to_owned(), self.0.entries.len());
-        self.0.entries.push(entry);
+        set.entries.push(entry);
+        if set.entries.len() > FEW {
+            for index in set.by_name.len()..set.entries.len() {
+                let name = set.entries[index].name().to_owned();
+                set.by_name.insert(name, index);
+            }
+        }
     }
 }
 
 fn refuse_duplicates<'a>(
     origin: &str,
-    declarations: impl Iterator<Item = &'a ToolDeclaration>,
+    declarations: impl ExactSizeIterator<Item = &'a ToolDeclaration> + Clone,
 ) -> Result<()> {
+    let places = || declarations.clone().enumerate();
     let mut seen: HashMap<&str, (usize, &ToolDeclaration)> = HashMap::new();
-    for (position, second) in declarations.enumerate() {
-        if let Some((first_position, first)) = seen.insert(second.name(), (position, second)) {
-            return Err(duplicate(
-                origin,
-                (first_position, first),
-                (position, second),
-            ));
+    for second in places() {
+        let name = second.1.name();
+        let first = if declarations.len() <= FEW {
+            let mut before = places().take(second.0);
+            before.find(|(_, first)| first.name() == name)
+        } else {
+            seen.insert(name, second)
+        };
+        if let Some(first) = first {
+            return Err(duplicate(origin, first, second));
         }
     }
     Ok(())

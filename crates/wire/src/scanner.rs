@@ -23,6 +23,16 @@ impl<'a> JsonScanner<'a> {
         Self { text, at: 0 }
     }
 
+    /// At a place in a text that a scanner of a text with the same beginning has stood at.
+    pub fn at(text: &'a str, place: usize) -> Self {
+        Self { text, at: place }
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> usize {
+        self.at
+    }
+
     /// Whether nothing follows but blanks.
     pub fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
@@ -49,6 +59,20 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
+    /// Reads an object on from behind the value of a member.
+    #[inline]
+    pub fn rest_of_object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
+    ) -> Option<()> {
+        while self.take(b',') {
+            let name = self.plain_string()?;
+            self.expect(b':')?;
+            member(self, name)?;
+        }
+        self.expect(b'}')
+    }
+
     /// Reads a list: each item must be read by `item`.
     #[inline]
     pub fn array(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
@@ -59,9 +83,15 @@ impl<'a> JsonScanner<'a> {
         loop {
             item(self)?;
             if !self.take(b',') {
-                return self.expect(b']');
+                return self.end_of_array();
             }
         }
+    }
+
+    /// Reads the end of a list, behind its last item.
+    #[inline]
+    pub fn end_of_array(&mut self) -> Option<()> {
+        self.expect(b']')
     }
 
     /// Reads a string; copied only if it has escapes.
@@ -249,7 +279,7 @@ impl<'a> JsonScanner<'a> {
 /// Where the next byte stands that a string does not hold as it is: a quote, a backslash, a control
 /// character; or the end of the text.
 #[inline]
-fn string_end(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
     // Eight at once. A byte above the first one that is found may be marked wrongly; it is not read.

@@ -81,7 +81,7 @@ impl Watch {
     fn poll_clocks(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<Interrupted> {
         let end = self.deadline.map_or(until, |deadline| deadline.min(until));
         let is_registered =
-            |waker: &Waker| waker.will_wake(context.waker()) && self.timer.deadline() <= end;
+            |waker: &Waker| is_same_task(waker, context.waker()) && self.timer.deadline() <= end;
         if self.registered.as_ref().is_some_and(is_registered) && !self.timer.is_elapsed() {
             return Poll::Pending;
         }
@@ -115,6 +115,12 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether both wake the same task. By the data alone: `will_wake` also compares the addresses of the
+/// tables, of which the compiler may make several for one runtime.
+fn is_same_task(one: &Waker, other: &Waker) -> bool {
+    one.will_wake(other) || !one.data().is_null() && one.data() == other.data()
 }
 
 impl Interrupted {

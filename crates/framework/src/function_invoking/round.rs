@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use futures::{FutureExt, StreamExt};
 use raf_core::{
@@ -149,6 +149,10 @@ impl Forward {
             Err(error) => return ReplyEnd::Failed(error),
         };
         drop(messages);
+        // Whom the token wakes by now; a flag wakes nobody, and is looked at at each wait. Compared by
+        // the data: the tables have several addresses in some builds.
+        let looks_always = leg.options.cancellation.has_flag();
+        let mut woken: Option<Waker> = None;
         loop {
             // What says stop is looked at before each update, and waited for only while none comes.
             let next = poll_fn(|context| {
@@ -159,6 +163,11 @@ impl Forward {
                 if next.is_ready() {
                     return next.map(Ok);
                 }
+                let is_woken = |waker: &Waker| waker.data() == context.waker().data();
+                if !looks_always && woken.as_ref().is_some_and(is_woken) {
+                    return Poll::Pending;
+                }
+                woken = Some(context.waker().clone());
                 stopped.poll_unpin(context).map(Err)
             });
             let next = match next.await {

@@ -36,7 +36,8 @@ pub(crate) fn render(message: &ChatMessage, rules: &Rules) -> Arc<str> {
 /// # Errors
 /// What to give instead.
 pub(crate) fn check_media(messages: &[ChatMessage]) -> Result<()> {
-    for content in messages.iter().flat_map(ChatMessage::contents) {
+    let messages = messages.iter().filter(|message| !message.is_plain_text());
+    for content in messages.flat_map(ChatMessage::contents) {
         let fault = match content {
             Content::Audio(media) if !matches!(media.source, MediaSource::Base64(_)) => {
                 "audio must be given as base64 bytes"
@@ -56,13 +57,14 @@ pub(crate) fn check_media(messages: &[ChatMessage]) -> Result<()> {
 /// Whether the message says anything that goes over the wire.
 pub(crate) fn says_something(message: &ChatMessage) -> bool {
     let is_assistant = message.role() == MessageRole::Assistant;
-    message.contents().iter().any(|content| match content {
-        Content::Text(_) | Content::Refusal(_) => !content.is_empty(),
-        Content::ToolCall(_) => is_assistant,
-        Content::ToolResult(_) => message.role() == MessageRole::Tool,
-        Content::Reasoning(_) => false,
-        _ => !is_assistant,
-    })
+    message.is_plain_text()
+        || message.contents().iter().any(|content| match content {
+            Content::Text(_) | Content::Refusal(_) => !content.is_empty(),
+            Content::ToolCall(_) => is_assistant,
+            Content::ToolResult(_) => message.role() == MessageRole::Tool,
+            Content::Reasoning(_) => false,
+            _ => !is_assistant,
+        })
 }
 
 fn prompt(json: &mut String, message: &ChatMessage, role: MessageRole, rules: &Rules) {

@@ -11,7 +11,7 @@ mod tools;
 use bytes::Bytes;
 use raf_core::{
     ChatClientRunOptions, ChatMessage, Content, Error, JsonSchemaFormat, ResponseFormat, Result,
-    ToolChoice, normalise, validate_history,
+    ToolChoice, is_valid_history, normalise,
 };
 use raf_wire::{BodyWriter, Restore, ToolsCache, schema_for_answer, tool_name};
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub(crate) fn build(
 ) -> Result<Built> {
     let rules = &dialect.rules;
     let normalised;
-    let messages = if validate_history(messages).is_ok() {
+    let messages = if is_valid_history(messages) {
         messages
     } else {
         normalised = normalise(messages);

@@ -13,8 +13,9 @@ use crate::wire::usage;
 /// One `chat.completion.chunk`: of one choice, or of usage alone.
 #[derive(Default)]
 pub(crate) struct Chunk<'a> {
-    id: Text<'a>,
-    model: Text<'a>,
+    pub(super) id: Text<'a>,
+    pub(super) model: Text<'a>,
+    has_usage: bool,
     usage: Option<&'a str>,
     choice: Option<Choice<'a>>,
 }
@@ -22,7 +23,6 @@ pub(crate) struct Chunk<'a> {
 #[derive(Default)]
 struct Choice<'a> {
     index: Option<u64>,
-    has_delta: bool,
     content: Text<'a>,
     reasoning_content: Text<'a>,
     reasoning: Text<'a>,
@@ -41,36 +41,94 @@ struct CallDelta<'a> {
     arguments: Text<'a>,
 }
 
+/// How the frames of a reply begin, up to their delta: with the same bytes, nearly always, so that
+/// these are read once and compared then.
+#[derive(Debug, Default)]
+pub(crate) struct FrameHead(String);
+
 impl<'a> Chunk<'a> {
-    /// Reads a frame, unless it is out of the ordinary.
-    pub(crate) fn parse(frame: &'a str) -> Option<Self> {
+    /// Reads a frame, unless it is out of the ordinary. What it says must be told before the next
+    /// frame is read with the same head.
+    pub(crate) fn parse(frame: &'a str, head: &mut FrameHead) -> Option<Self> {
+        let head = &mut head.0;
+        if !head.is_empty()
+            && frame.starts_with(head.as_str())
+            && let Some(chunk) = Self::parse_behind_head(frame, head.len())
+        {
+            return Some(chunk);
+        }
+        let (chunk, delta_at) = Self::parse_whole(frame)?;
+        head.clear();
+        if let Some(delta_at) = delta_at {
+            head.push_str(frame.get(..delta_at)?);
+        }
+        Some(chunk)
+    }
+
+    /// Reads all of a frame; says where its delta begins, if what stands before it says nothing but
+    /// whose frame it is, and what stands behind it says nothing of that.
+    fn parse_whole(frame: &'a str) -> Option<(Self, Option<usize>)> {
         let mut chunk = Self::default();
         let mut scanner = JsonScanner::new(frame);
-        let (mut has_choices, mut has_usage) = (false, false);
+        let mut has_choices = false;
+        let mut head = None;
         scanner.object(|scanner, name| match name {
-            "id" => chunk.id.read(scanner),
-            "model" => chunk.model.read(scanner),
+            "id" => {
+                head = None;
+                chunk.id.read(scanner)
+            }
+            "model" => {
+                head = None;
+                chunk.model.read(scanner)
+            }
             "choices" => {
                 first(&mut has_choices)?;
+                let is_first = chunk.usage.is_none();
                 scanner.array(|scanner| {
                     // Of several choices one counts: which, the loose reading knows.
                     let choice = &mut chunk.choice;
                     let choice = choice.is_none().then(|| choice.get_or_insert_default())?;
-                    choice.read(scanner)
+                    choice.read(scanner, &mut head)?;
+                    head = head.filter(|_| is_first);
+                    Some(())
                 })
             }
+            other => chunk.read_member(other, scanner),
+        })?;
+        let says_something = chunk.choice.is_some() || has_choices && chunk.usage.is_some();
+        (says_something && scanner.is_at_end()).then_some((chunk, head))
+    }
+
+    /// Reads a frame on from its delta.
+    fn parse_behind_head(frame: &'a str, delta_at: usize) -> Option<Self> {
+        let mut scanner = JsonScanner::at(frame, delta_at);
+        let mut chunk = Self::default();
+        let choice = chunk.choice.insert(Choice::default());
+        choice.read_delta(&mut scanner)?;
+        scanner.rest_of_object(|scanner, name| match name {
+            "index" | "delta" => None,
+            other => choice.read_member(other, scanner),
+        })?;
+        scanner.end_of_array()?;
+        scanner.rest_of_object(|scanner, name| match name {
+            "id" | "model" | "choices" => None,
+            other => chunk.read_member(other, scanner),
+        })?;
+        scanner.is_at_end().then_some(chunk)
+    }
+
+    fn read_member(&mut self, name: &str, scanner: &mut JsonScanner<'a>) -> Option<()> {
+        match name {
             "usage" => {
-                first(&mut has_usage)?;
-                chunk.usage = Some(scanner.raw()?).filter(|usage| *usage != "null");
+                first(&mut self.has_usage)?;
+                self.usage = Some(scanner.raw()?).filter(|usage| *usage != "null");
                 Some(())
             }
             "error" | "errors" | "x_groq" | "base_resp" => scanner.nothing(),
             // Either may say that the whole frame is an error.
             "object" | "type" => scanner.raw().filter(|of| *of != r#""error""#).map(drop),
             _ => scanner.skip(),
-        })?;
-        let says_something = chunk.choice.is_some() || has_choices && chunk.usage.is_some();
-        (says_something && scanner.is_at_end()).then_some(chunk)
+        }
     }
 
     /// Tells the reply what the frame says.
@@ -90,18 +148,31 @@ impl<'a> Chunk<'a> {
 }
 
 impl<'a> Choice<'a> {
-    fn read(&mut self, scanner: &mut JsonScanner<'a>) -> Option<()> {
+    /// Reads it; `head` is where the delta begins, if it may be begun there (`Chunk::parse_whole`).
+    fn read(&mut self, scanner: &mut JsonScanner<'a>, head: &mut Option<usize>) -> Option<()> {
+        let mut has_delta = false;
         scanner.object(|scanner, name| match name {
-            "index" => read_index(&mut self.index, scanner),
+            "index" => {
+                *head = None;
+                read_index(&mut self.index, scanner)
+            }
             "delta" => {
-                first(&mut self.has_delta)?;
+                first(&mut has_delta)?;
+                let is_plain = self.index.unwrap_or(0) == 0 && self.finish_reason.is_empty();
+                *head = is_plain.then(|| scanner.place());
                 self.read_delta(scanner)
             }
+            other => self.read_member(other, scanner),
+        })?;
+        has_delta.then_some(())
+    }
+
+    fn read_member(&mut self, name: &str, scanner: &mut JsonScanner<'a>) -> Option<()> {
+        match name {
             "finish_reason" => self.finish_reason.read(scanner),
             "message" | "text" | "usage" | "error" => scanner.nothing(),
             _ => scanner.skip(),
-        })?;
-        self.has_delta.then_some(())
+        }
     }
 
     fn read_delta(&mut self, scanner: &mut JsonScanner<'a>) -> Option<()> {
@@ -202,7 +273,7 @@ fn read_index(index: &mut Option<u64>, scanner: &mut JsonScanner<'_>) -> Option<
 
 /// A text that is copied only if it has escapes; empty if it is null or missing.
 #[derive(Default)]
-struct Text<'a>(Option<Cow<'a, str>>);
+pub(super) struct Text<'a>(Option<Cow<'a, str>>);
 
 impl<'a> Text<'a> {
     /// Reads it, unless it has come before.

@@ -14,7 +14,7 @@ use raf_wire::{Decoder, Json, Limits, Reporter, WireReply};
 
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::response::Reply;
-use crate::wire::chunk::Chunk;
+use crate::wire::chunk::{Chunk, FrameHead};
 use crate::wire::loose;
 
 /// What the decoder makes of a body: updates and end, as text. Ids that it made up are left out.
@@ -260,13 +260,24 @@ proptest! {
     ) {
         let body = mutate(corpus()[case.index(corpus().len())].clone(), &mutations);
         let body = String::from_utf8_lossy(&body);
+        let mut head = FrameHead::default();
         for line in body.lines().filter_map(|line| line.strip_prefix("data:")) {
-            let Some(chunk) = Chunk::parse(line) else { continue };
+            // By itself, and behind a head that an earlier frame had.
+            let Some(chunk) = Chunk::parse(line, &mut FrameHead::default()) else {
+                prop_assert!(Chunk::parse(line, &mut head).is_none(), "{}", line);
+                continue;
+            };
+            let behind = Chunk::parse(line, &mut head).unwrap();
             let frame = Json::parse(line);
             prop_assert!(frame.is_ok(), "{}", line);
             let loosely = said_of_frame(|reply| loose::apply(&frame.unwrap(), reply));
             let fast = said_of_frame(|reply| chunk.apply(reply));
-            prop_assert_eq!(fast, loosely, "{}", line);
+            prop_assert_eq!(&fast, &loosely, "{}", line);
+            let fast = said_of_frame(|reply| {
+                reply.identify(&chunk.id, &chunk.model);
+                behind.apply(reply)
+            });
+            prop_assert_eq!(&fast, &loosely, "{}", line);
         }
     }
 }
@@ -280,7 +291,8 @@ fn plain_frames_are_read_fast() {
         .flat_map(str::lines)
         .filter_map(|line| line.strip_prefix("data: {"))
         .collect();
-    let fast = |line: &&&str| Chunk::parse(&format!("{{{line}")).is_some();
+    let fast =
+        |line: &&&str| Chunk::parse(&format!("{{{line}"), &mut FrameHead::default()).is_some();
     let fast = frames.iter().filter(fast).count();
     assert!(fast * 3 > frames.len() * 2, "{fast} of {}", frames.len());
 }

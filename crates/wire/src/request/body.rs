@@ -4,6 +4,8 @@ use bytes::Bytes;
 use raf_core::{ChatClientRunOptions, Error, Result};
 use serde::Serialize;
 
+use crate::scanner::string_end;
+
 /// The JSON text of an object that grows field by field, so that nothing is built as a generic value
 /// and pieces that were rendered before are taken as they are. Fields that the run's `extra_body` has
 /// are left to it.
@@ -81,12 +83,35 @@ fn unwritable(source: serde_json::Error) -> Error {
     Error::misuse("the request cannot be written as JSON").with_source(source)
 }
 
-/// Appends a JSON string.
+/// Appends a JSON string, escaped as `serde_json` escapes.
 pub fn push_string(json: &mut String, text: &str) {
-    match serde_json::to_string(text) {
-        Ok(escaped) => json.push_str(&escaped),
-        Err(_) => json.push_str("\"\""),
+    json.reserve(text.len() + 2);
+    json.push('"');
+    let mut from = 0;
+    loop {
+        let end = string_end(text.as_bytes(), from);
+        json.push_str(text.get(from..end).unwrap_or_default());
+        let Some(byte) = text.as_bytes().get(end) else {
+            break;
+        };
+        from = end + 1;
+        json.push_str(match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            8 => "\\b",
+            12 => "\\f",
+            control => {
+                json.push_str("\\u00");
+                let digit = |four_bits: u8| char::from_digit(four_bits.into(), 16);
+                json.extend([control >> 4, control & 0xf].into_iter().filter_map(digit));
+                continue;
+            }
+        });
     }
+    json.push('"');
 }
 
 /// Appends a member whose value is a string, behind others.
@@ -95,4 +120,24 @@ pub fn push_member(json: &mut String, name: &str, value: &str) {
     json.push_str(name);
     json.push_str("\":");
     push_string(json, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::push_string;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn strings_are_escaped_as_serde_json_escapes(
+            text in prop_oneof![any::<String>(), "[\u{0}-\u{24}\\\\\u{7f}é𝄞]{0,40}"]
+        ) {
+            let mut json = String::new();
+            push_string(&mut json, &text);
+            prop_assert_eq!(json, serde_json::to_string(&text).unwrap());
+        }
+    }
 }
