@@ -162,7 +162,7 @@ impl ToolSetBuilder {
     /// # Errors
     /// As [`ToolSetBuilder::with_source`].
     pub fn with_declared(mut self, declarations: &[ToolDeclaration]) -> Result<Self> {
-        refuse_duplicates("the declared tools", declarations.iter())?;
+        refuse_duplicates("the declared tools", &declarations.iter())?;
         for declaration in declarations {
             self.add(ToolEntry {
                 kind: ToolEntryKind::DeclaredOnly(declaration.clone()),
@@ -179,7 +179,7 @@ impl ToolSetBuilder {
     }
 
     fn add_tools(mut self, origin: &str, tools: &[RegisteredTool], hidden: bool) -> Result<Self> {
-        refuse_duplicates(origin, tools.iter().map(RegisteredTool::declaration))?;
+        refuse_duplicates(origin, &tools.iter().map(RegisteredTool::declaration))?;
         for tool in tools {
             self.add(ToolEntry {
                 gated: tool.tool().requires_approval(),
@@ -208,7 +208,7 @@ impl ToolSetBuilder {
 
 fn refuse_duplicates<'a>(
     origin: &str,
-    declarations: impl ExactSizeIterator<Item = &'a ToolDeclaration> + Clone,
+    declarations: &(impl ExactSizeIterator<Item = &'a ToolDeclaration> + Clone),
 ) -> Result<()> {
     let places = || declarations.clone().enumerate();
     let mut seen: HashMap<&str, (usize, &ToolDeclaration)> = HashMap::new();
