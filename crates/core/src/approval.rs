@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::content::ToolCall;
 use crate::identity::{Occurrence, RunId};
@@ -31,6 +31,22 @@ pub struct ApprovalRequest {
     /// Why it is asked, where a policy says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The agent that asks, by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<String>,
+    /// The session in which it is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// When it was asked, in milliseconds since 1970 began (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at_ms: Option<u64>,
+    /// Until when it may be answered, in milliseconds since 1970 began (UTC); without it, for as
+    /// long as the store keeps the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at_ms: Option<u64>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
 }
 
 impl ApprovalRequest {
@@ -50,6 +66,11 @@ impl ApprovalRequest {
             tool: tool.into(),
             arguments,
             reason: None,
+            asked_by: None,
+            session_id: None,
+            asked_at_ms: None,
+            expires_at_ms: None,
+            unknown: Map::new(),
         }
     }
 
@@ -63,6 +84,25 @@ impl ApprovalRequest {
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
+    }
+
+    /// Says who asks: an agent, a session.
+    pub fn with_asker(mut self, agent: Option<String>, session_id: Option<String>) -> Self {
+        self.asked_by = agent;
+        self.session_id = session_id;
+        self
+    }
+
+    /// Says when it was asked and until when it may be answered, in milliseconds since 1970 began.
+    pub fn with_times(mut self, asked_at_ms: u64, expires_at_ms: Option<u64>) -> Self {
+        self.asked_at_ms = Some(asked_at_ms);
+        self.expires_at_ms = expires_at_ms;
+        self
+    }
+
+    /// Whether its time is over.
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_at_ms.is_some_and(|until| until <= now_ms)
     }
 }
 

@@ -61,7 +61,8 @@ pub use record::{
 };
 pub use response::{AgentResponse, LegSnapshot};
 pub use run_store::{
-    ApprovalRule, ClaimOutcome, IRunStore, InMemoryRunStore, RunClaim, WriteOutcome,
+    AnswerOutcome, ApprovalRule, ClaimOutcome, ClaimWatch, IRunStore, InMemoryRunStore,
+    JournalEntry, JournalKey, JournalKind, PendingRequest, RunClaim, WriteOutcome,
 };
 pub use session::{BusyPolicy, ISession, Session, SessionChange, SessionLease, SessionRecord};
 pub use session_store::{ISessionStore, InMemorySessionStore};

@@ -1,16 +1,21 @@
 //! What is kept of a run that waits for the outside: the authority for its pending calls.
 
+mod answering;
 mod facts;
+mod form;
+mod settlement;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::approval::{ApprovalRequest, ClosedReason, PendingCall, RefusalReason, WaitsFor};
+use crate::approval::{ApprovalRequest, ClosedReason, PendingCall, WaitsFor};
 use crate::content::{ToolCall, ToolOutcome, ToolResult};
 use crate::identity::{Occurrence, RunId};
 use crate::usage::{RoundUsage, Usage};
 
 pub use self::facts::{CallAnswer, CallFacts};
+pub(crate) use self::form::read_form;
+pub use self::settlement::{SettledRequest, Settlement};
 
 /// The version of the JSON form that this version writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -34,6 +39,9 @@ pub struct RunRecord {
     /// Whether the run is at its end. A closed record is kept for a while, so that a late answer
     /// gets a true reply.
     pub closed: bool,
+    /// Whether a leg is in flight: if nobody holds the run, its owner died, and another may go on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub working: bool,
     /// The round of the open batch.
     pub round: u32,
     /// The calls of the open batch, in call order.
@@ -60,6 +68,9 @@ pub struct RunRecord {
     /// apart. The loop decides nothing by it: a caller may trim what came before.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix_digest: String,
+    /// Members that this version does not know: they are written back as they were read.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
 }
 
 impl RunRecord {
@@ -71,6 +82,7 @@ impl RunRecord {
             revision: 0,
             session_id: None,
             closed: false,
+            working: false,
             round: 0,
             calls: Vec::new(),
             settled_requests: Vec::new(),
@@ -80,6 +92,7 @@ impl RunRecord {
             worked_ms: 0,
             counters: Value::Null,
             prefix_digest: String::new(),
+            unknown: Map::new(),
         }
     }
 
@@ -149,36 +162,7 @@ impl RunRecord {
         }
         self.calls.clear();
         self.closed = true;
-    }
-}
-
-/// A request that is settled.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettledRequest {
-    /// The request.
-    pub request_id: String,
-    /// How it was settled.
-    pub settlement: Settlement,
-}
-
-/// How a request was settled. JSON form: `"answered"`, `{"closed": "superseded"}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Settlement {
-    /// By an answer.
-    Answered,
-    /// Without one.
-    Closed(ClosedReason),
-}
-
-impl Settlement {
-    /// Why another answer is refused.
-    pub const fn refusal(self) -> RefusalReason {
-        match self {
-            Self::Answered => RefusalReason::AlreadySettled,
-            Self::Closed(_) => RefusalReason::Stale,
-        }
+        self.working = false;
     }
 }
 
@@ -204,6 +188,9 @@ pub struct CallRecord {
     pub facts: CallFacts,
     /// Where it stands.
     pub status: CallStatus,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
 }
 
 impl CallRecord {
@@ -217,6 +204,7 @@ impl CallRecord {
             attempts: 0,
             facts: CallFacts::default(),
             status,
+            unknown: Map::new(),
         }
     }
 
@@ -255,6 +243,11 @@ impl CallRecord {
         self.facts = facts;
         self
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_false(fact: &bool) -> bool {
+    !*fact
 }
 
 /// Where a call of an open batch stands. JSON form: tagged by `is`, in snake case.

@@ -155,7 +155,7 @@ impl OpenSession {
                 self.revision = revision;
                 Ok(())
             }
-            WriteOutcome::Conflict => Err(Error::new(
+            WriteOutcome::Conflict | WriteOutcome::ClaimLost => Err(Error::new(
                 ErrorKind::BusySession,
                 "the session was changed by somebody who does not hold its lease: ask again",
             )

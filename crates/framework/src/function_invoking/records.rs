@@ -90,7 +90,7 @@ async fn write(leg: &mut Leg, mut record: RunRecord) -> Result<()> {
             leg.run.record = Some(record);
             Ok(())
         }
-        WriteOutcome::Conflict => Err(busy(&leg.run.id)),
+        WriteOutcome::Conflict | WriteOutcome::ClaimLost => Err(busy(&leg.run.id)),
     }
 }
 
