@@ -1,20 +1,23 @@
-//! From the bytes of a body to what they say: an event stream, or JSON, told apart by the first
-//! bytes and not by what the headers claim.
+//! From the bytes of a body to what they say: an event stream, frames of AWS, or JSON, told apart by the
+//! first bytes and not by what the headers claim.
 
 use raf_core::Result;
 use serde_json::Deserializer;
 
+use crate::aws_events::{Frame, FrameDecoder, begins_frame};
+use crate::error::read_body;
 use crate::json::{Json, repair};
 use crate::limits::{Limits, exceeded};
 use crate::reply::WireReply;
 use crate::sse::{EventDecoder, EventSink};
 
-/// Decodes one body: an event stream, JSON lines, or JSON, told apart by the first bytes and not by
+/// Decodes one body: an event stream, frames of AWS, JSON lines, or JSON, told apart by the first bytes and not by
 /// what the headers claim.
 #[derive(Debug)]
 pub struct Decoder {
     form: Form,
     events: EventDecoder,
+    frames: FrameDecoder,
     limits: Limits,
     event_count: u64,
     byte_count: u64,
@@ -28,6 +31,7 @@ pub struct Decoder {
 enum Form {
     Unknown,
     Events,
+    Frames,
     Json,
 }
 
@@ -37,6 +41,7 @@ impl Decoder {
         Self {
             form: Form::Unknown,
             events: EventDecoder::new(limits),
+            frames: FrameDecoder::new(limits),
             limits: *limits,
             event_count: 0,
             byte_count: 0,
@@ -51,8 +56,10 @@ impl Decoder {
         if self.byte_count > self.limits.stream_bytes {
             return Err(exceeded("stream_bytes", self.limits.stream_bytes));
         }
-        if self.form == Form::Events {
-            return self.push_events(bytes, reply);
+        match self.form {
+            Form::Events => return self.push_events(bytes, reply),
+            Form::Frames => return self.push_frames(bytes, reply),
+            Form::Unknown | Form::Json => {}
         }
         if self.body.len() + bytes.len() > self.limits.body_bytes {
             return Err(exceeded("body_bytes", self.limits.body_bytes));
@@ -68,6 +75,10 @@ impl Decoder {
             Form::Events => {
                 let body = std::mem::take(&mut self.body);
                 self.push_events(&body, reply)
+            }
+            Form::Frames => {
+                let body = std::mem::take(&mut self.body);
+                self.push_frames(&body, reply)
             }
             Form::Unknown | Form::Json => Ok(false),
         }
@@ -116,6 +127,7 @@ impl Decoder {
                 }
                 Ok(())
             }
+            Form::Frames => Ok(()),
             Form::Json => self.finish_json(reply),
         }
     }
@@ -127,6 +139,24 @@ impl Decoder {
         if self.event_count > self.limits.events {
             return Err(exceeded("events", self.limits.events));
         }
+        Ok(sink.events > 0)
+    }
+
+    fn push_frames(&mut self, bytes: &[u8], reply: &mut impl WireReply) -> Result<bool> {
+        self.frames.push(bytes);
+        let mut sink = FrameSink { reply, events: 0 };
+        while let Some(frame) = self.frames.next()? {
+            match frame {
+                Frame::Event(text) => sink.event(b"", text.as_bytes())?,
+                Frame::Exception { kind, payload } => {
+                    let mut found = read_body(&payload);
+                    found.codes.insert(0, kind);
+                    return Err(sink.reply.in_band_error(&found));
+                }
+                Frame::Garbled => return Err(sink.reply.reporter().garbled()),
+            }
+        }
+        self.event_count += sink.events;
         Ok(sink.events > 0)
     }
 
@@ -180,6 +210,11 @@ fn form_of(body: &[u8], reply: &impl WireReply) -> Result<Form> {
         return Ok(Form::Unknown);
     };
     match start[at] {
+        0 => Ok(match begins_frame(&start[at..]) {
+            None => Form::Unknown,
+            Some(true) => Form::Frames,
+            Some(false) => Form::Events,
+        }),
         b'{' | b'[' => Ok(Form::Json),
         b'<' => Err(reply.reporter().html_page()),
         0x1f => Err(reply

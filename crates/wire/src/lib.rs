@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod arguments;
+mod aws_events;
 mod calls;
 mod decoder;
 mod dialogue;

@@ -1,0 +1,290 @@
+//! The client: validates, writes the request, and hands the turn to the stream.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use raf_core::{
+    ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
+    UpdateStream, emit_stream,
+};
+use raf_wire::{Address, DialogueSetup, Reporter, ToolsCache, Transport};
+
+use crate::dialect::{Dialect, EndpointForm};
+use crate::endpoint::MESSAGES;
+use crate::options::{API_VERSION, AnthropicOptions};
+use crate::request::{Built, Request, build};
+use crate::response::Reply;
+use crate::run_options::AnthropicRunOptions;
+use crate::turn::{Again, Turn, drive};
+
+/// A chat client for Anthropic's Messages API and every server that speaks like it.
+///
+/// Cheap to clone; clones share connections and what was rendered. A run does nothing until its
+/// stream is polled, and stops when the stream is dropped. Cancellation and deadline of the run are
+/// heeded while it waits. A turn that the server pauses (`pause_turn`) goes on in the same stream.
+///
+/// Errors by kind: see [`ErrorKind`](raf_core::ErrorKind). Each says what, where and what to do, with
+/// status, code, request id and wait where the server gives them; none holds a key or what the
+/// messages say.
+#[derive(Clone)]
+pub struct AnthropicChatClient(Shared);
+
+/// What all clones of a client share.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Inner>);
+
+struct Inner {
+    options: AnthropicOptions,
+    base: Address,
+    dialect: Dialect,
+    transport: Transport,
+    tools: ToolsCache,
+}
+
+impl AnthropicChatClient {
+    /// A client of these options. Makes no connection.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration): a base URL, key or header
+    /// that cannot be used.
+    pub fn new(options: AnthropicOptions) -> Result<Self> {
+        let base = base_address(&options)?;
+        let dialect = options
+            .dialect
+            .clone()
+            .unwrap_or_else(|| Dialect::detect(&options.base_url));
+        let key = options.api_key.as_deref().map(str::trim);
+        let key = key.filter(|key| !key.is_empty());
+        let transport = Transport::new(
+            &MESSAGES,
+            options.http_client.clone(),
+            options.timeouts.connect,
+            key.map(|key| (key, dialect.rules.key_header)),
+            &headers(&options, &dialect),
+        )?;
+        Ok(Self(Shared(Arc::new(Inner {
+            options,
+            base,
+            dialect,
+            transport,
+            tools: ToolsCache::default(),
+        }))))
+    }
+
+    /// A client of the options that the environment has: see
+    /// [`AnthropicOptions::from_env`](crate::AnthropicOptions::from_env).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) as there and in
+    /// [`new`](AnthropicChatClient::new).
+    pub fn from_env() -> Result<Self> {
+        Self::new(AnthropicOptions::from_env()?)
+    }
+
+    /// The dialect in which requests are written.
+    pub fn dialect(&self) -> &Dialect {
+        &self.0.0.dialect
+    }
+
+    /// The body of the request that a run would send, as JSON text: to see what a dialect makes of a
+    /// conversation. Sends nothing.
+    ///
+    /// # Errors
+    /// As [`IChatClient::run`].
+    pub fn request_body(
+        &self,
+        messages: &[ChatMessage],
+        options: &ChatClientRunOptions,
+    ) -> Result<String> {
+        let again = self.0.again(messages, options)?;
+        let built = self.0.build(&again, false)?;
+        Ok(String::from_utf8_lossy(&built.body).into_owned())
+    }
+}
+
+/// The address below which everything lies.
+fn base_address(options: &AnthropicOptions) -> Result<Address> {
+    Address::parse(&options.base_url, &MESSAGES)
+}
+
+/// The headers of each request, the key's apart.
+fn headers(options: &AnthropicOptions, dialect: &Dialect) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    let is_given = |name: &str| {
+        let given = options.headers.iter();
+        given
+            .map(|(given, _)| given)
+            .any(|given| given.eq_ignore_ascii_case(name))
+    };
+    if dialect.rules.form == EndpointForm::Messages && !is_given("anthropic-version") {
+        headers.push(("anthropic-version".to_owned(), API_VERSION.to_owned()));
+    }
+    if !options.betas.is_empty() {
+        if !dialect.rules.betas {
+            tracing::warn!(
+                dialect = dialect.name(),
+                "this server knows no beta flags: they are left out"
+            );
+        } else if dialect.rules.form != EndpointForm::Bedrock {
+            headers.push(("anthropic-beta".to_owned(), options.betas.join(",")));
+        }
+    }
+    headers.extend(options.headers.iter().cloned());
+    headers
+}
+
+impl Shared {
+    /// What a run is asked with.
+    fn again(&self, messages: &[ChatMessage], options: &ChatClientRunOptions) -> Result<Again> {
+        let defaults = &self.0.options.defaults;
+        let own = match options.extensions.get::<AnthropicRunOptions>() {
+            Some(own) => own.over(defaults),
+            None => defaults.clone(),
+        };
+        Ok(Again {
+            messages: messages.to_vec(),
+            options: options.clone(),
+            own,
+            model: self.model(options)?.to_owned(),
+        })
+    }
+
+    /// Writes the request. `is_continued` says that the last message is a turn that was paused.
+    pub(crate) fn build(&self, again: &Again, is_continued: bool) -> Result<Built> {
+        let own = &self.0.options;
+        let request = Request {
+            messages: &again.messages,
+            options: &again.options,
+            own: &again.own,
+            model: &again.model,
+            dialect: &self.0.dialect,
+            max_tokens: own.max_tokens,
+            betas: &own.betas,
+            streaming: own.streaming,
+            conflicts: own.conflicts,
+            is_continued,
+        };
+        build(&request, &self.0.tools)
+    }
+
+    fn model<'a>(&'a self, options: &'a ChatClientRunOptions) -> Result<&'a str> {
+        let model = options.model.as_deref().or(self.0.options.model.as_deref());
+        model
+            .map(str::trim)
+            .filter(|model| !model.is_empty())
+            .ok_or_else(|| {
+                Error::configuration(format!(
+                    "no model is named for {}: set ANTHROPIC_MODEL, AnthropicOptions::with_model, or \
+                     ChatClientRunOptions::with_model",
+                    self.0.base.display()
+                ))
+            })
+    }
+
+    fn url(&self, model: &str) -> Address {
+        let streams = self.0.options.streaming;
+        match self.0.dialect.rules.form {
+            EndpointForm::Messages => self.0.base.join("v1/messages"),
+            EndpointForm::Bedrock => {
+                let action = if streams {
+                    "invoke-with-response-stream"
+                } else {
+                    "invoke"
+                };
+                self.0.base.join(&format!("model/{model}/{action}"))
+            }
+            EndpointForm::Vertex => {
+                let action = if streams {
+                    "streamRawPredict"
+                } else {
+                    "rawPredict"
+                };
+                self.0.base.join(&format!("models/{model}:{action}"))
+            }
+        }
+    }
+
+    fn reporter(&self, url: &Address, model: &str, said: Bytes) -> Reporter {
+        let options = &self.0.options;
+        let headers = options.headers.iter().map(|(_, value)| value.clone());
+        let secrets = options.api_key.iter().cloned().chain(headers).collect();
+        Reporter::new(&MESSAGES, url.display(), model, secrets, said)
+    }
+}
+
+#[async_trait]
+impl IChatClient for AnthropicChatClient {
+    async fn run(
+        &self,
+        messages: &[ChatMessage],
+        options: ChatClientRunOptions,
+    ) -> Result<UpdateStream> {
+        options.refuse_resume_data()?;
+        let shared = &self.0;
+        let again = shared.again(messages, &options)?;
+        if messages.is_empty() {
+            return Err(Error::misuse(
+                "the conversation is empty: give at least one message",
+            ));
+        }
+        let built = shared.build(&again, false)?;
+        let own = &shared.0.options;
+        let url = shared.url(&again.model);
+        let reporter = shared.reporter(&url, &again.model, built.said.clone());
+        let continuations = if built.may_pause {
+            own.continuations
+        } else {
+            0
+        };
+        let reply = Reply::new(
+            shared.0.dialect.name(),
+            &again.model,
+            reporter.clone(),
+            &own.limits,
+            continuations,
+        );
+        let turn = Turn {
+            shared: shared.clone(),
+            setup: DialogueSetup {
+                transport: shared.0.transport.clone(),
+                reporter,
+                limits: own.limits,
+                timeouts: own.timeouts,
+                cancellation: options.cancellation,
+                deadline: options.deadline,
+            },
+            url,
+            built,
+            reply,
+            again,
+        };
+        Ok(emit_stream(move |out| drive(turn, out)).boxed())
+    }
+
+    fn metadata(&self) -> ChatClientMetadata {
+        let inner = &self.0.0;
+        let metadata =
+            ChatClientMetadata::new(inner.dialect.name()).with_endpoint(inner.base.display());
+        match &inner.options.model {
+            Some(model) => metadata.with_model(model),
+            None => metadata,
+        }
+    }
+
+    fn service(&self, id: TypeId) -> Option<&(dyn Any + Send + Sync)> {
+        (id == TypeId::of::<Self>()).then_some(self as &(dyn Any + Send + Sync))
+    }
+}
+
+impl fmt::Debug for AnthropicChatClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnthropicChatClient")
+            .field("dialect", &self.0.0.dialect.name())
+            .field("options", &self.0.0.options)
+            .finish()
+    }
+}

@@ -1,0 +1,203 @@
+//! Which blocks are sent in which turn: instructions apart, roles in turn, the user's first.
+
+use std::sync::Arc;
+
+use raf_core::{ChatMessage, MessageRole};
+
+use super::message::{Marks, render};
+use super::render_key::render_key;
+use crate::dialect::Rules;
+
+/// A turn of the user that says nothing: the API wants one before the assistant's first.
+const SILENT: &str = r#"{"type":"text","text":"…"}"#;
+
+/// A turn of the user behind the assistant's last, where it may not be gone on with.
+const GO_ON: &str = r#"{"type":"text","text":"Continue."}"#;
+
+/// A conversation as it goes over the wire.
+#[derive(Debug)]
+pub(super) struct Arranged {
+    /// The instructions: one piece per message.
+    pub(super) system: Vec<Piece>,
+    pub(super) turns: Vec<Turn>,
+}
+
+/// Messages of one role in a row: their blocks, piece by piece.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) is_user: bool,
+    pub(super) pieces: Vec<Piece>,
+    has_calls: bool,
+}
+
+/// The blocks of one message, joined by commas.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub(super) json: Arc<str>,
+    /// Which message it is; none where it was put in.
+    pub(super) message: Option<usize>,
+}
+
+/// Puts the messages in order. `instructions` are added to the caller's own.
+pub(super) fn arrange(
+    messages: &[ChatMessage],
+    instructions: Option<String>,
+    rules: &Rules,
+    model: &str,
+) -> Arranged {
+    let key = render_key(rules, model);
+    let mut arranged = Arranged {
+        system: Vec::new(),
+        turns: Vec::new(),
+    };
+    for (place, message) in messages.iter().enumerate() {
+        let piece = message.rendered(key, |message| {
+            render(message, rules, model, Marks::Off).into()
+        });
+        if piece.is_empty() {
+            continue;
+        }
+        let piece = Piece {
+            json: piece,
+            message: Some(place),
+        };
+        match message.role() {
+            MessageRole::System | MessageRole::Developer => arranged.system.push(piece),
+            role => {
+                let is_user = role != MessageRole::Assistant;
+                let has_calls = message.tool_calls().next().is_some();
+                arranged.push(is_user, piece, has_calls);
+            }
+        }
+    }
+    if let Some(instructions) = instructions {
+        let message = ChatMessage::system(instructions);
+        arranged.system.push(Piece {
+            json: render(&message, rules, model, Marks::Off).into(),
+            message: None,
+        });
+    }
+    if arranged.turns.first().is_none_or(|first| !first.is_user) {
+        arranged.turns.insert(0, Turn::of(SILENT));
+    }
+    arranged
+}
+
+impl Arranged {
+    fn push(&mut self, is_user: bool, piece: Piece, has_calls: bool) {
+        match self.turns.last_mut().filter(|last| last.is_user == is_user) {
+            Some(last) => {
+                last.pieces.push(piece);
+                last.has_calls |= has_calls;
+            }
+            None => self.turns.push(Turn {
+                is_user,
+                pieces: vec![piece],
+                has_calls,
+            }),
+        }
+    }
+
+    /// Whether the assistant's last turn asks for calls, and does not begin with a thought of its own:
+    /// the API refuses to think on from there.
+    pub(super) fn lacks_thinking(&self) -> bool {
+        let last = self.turns.iter().rev().find(|turn| !turn.is_user);
+        last.is_some_and(|turn| {
+            let thinks = |piece: &Piece| {
+                [r#"{"type":"thinking""#, r#"{"type":"redacted_thinking""#]
+                    .iter()
+                    .any(|start| piece.json.starts_with(start))
+            };
+            turn.has_calls && !turn.pieces.first().is_some_and(thinks)
+        })
+    }
+
+    /// Brings a conversation that ends with the assistant into a form that is taken.
+    pub(super) fn settle_end(&mut self, is_continued: bool, takes_prefill: bool) {
+        let Some(last) = self.turns.last_mut().filter(|last| !last.is_user) else {
+            return;
+        };
+        if is_continued {
+            return;
+        }
+        if !takes_prefill {
+            self.turns.push(Turn::of(GO_ON));
+            return;
+        }
+        if let Some(piece) = last.pieces.last_mut()
+            && let Some(trimmed) = without_blanks_at_end(&piece.json)
+        {
+            piece.json = trimmed.into();
+        }
+    }
+
+    /// About how many bytes it is.
+    pub(super) fn length(&self) -> usize {
+        let pieces = self.turns.iter().flat_map(|turn| &turn.pieces);
+        let turns: usize = pieces.map(|piece| piece.json.len() + 40).sum();
+        let system = self.system.iter().map(|piece| piece.json.len() + 1);
+        system.sum::<usize>() + turns
+    }
+
+    /// Writes the list of instructions.
+    pub(super) fn write_system(&self, text: &mut Vec<u8>) {
+        text.push(b'[');
+        join(text, self.system.iter().map(|piece| &*piece.json));
+        text.push(b']');
+    }
+
+    /// Writes the list of turns.
+    pub(super) fn write_turns(&self, text: &mut Vec<u8>) {
+        text.push(b'[');
+        for (place, turn) in self.turns.iter().enumerate() {
+            if place > 0 {
+                text.push(b',');
+            }
+            let head: &[u8] = if turn.is_user {
+                br#"{"role":"user","content":["#
+            } else {
+                br#"{"role":"assistant","content":["#
+            };
+            text.extend_from_slice(head);
+            join(text, turn.pieces.iter().map(|piece| &*piece.json));
+            text.extend_from_slice(b"]}");
+        }
+        text.push(b']');
+    }
+}
+
+impl Turn {
+    fn of(json: &str) -> Self {
+        Self {
+            is_user: true,
+            pieces: vec![Piece {
+                json: json.into(),
+                message: None,
+            }],
+            has_calls: false,
+        }
+    }
+}
+
+fn join<'a>(text: &mut Vec<u8>, pieces: impl Iterator<Item = &'a str>) {
+    for (place, piece) in pieces.enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// The blocks without blanks at the end of their last text, if the last block is a plain one.
+fn without_blanks_at_end(blocks: &str) -> Option<String> {
+    let start = blocks.rfind(r#"{"type":"text","text":""#)?;
+    let block: serde_json::Value = serde_json::from_str(&blocks[start..]).ok()?;
+    let text = block["text"].as_str()?;
+    let trimmed = text.trim_end();
+    if trimmed.len() == text.len() {
+        return None;
+    }
+    let mut changed = block.clone();
+    changed["text"] = trimmed.into();
+    Some(format!("{}{changed}", &blocks[..start]))
+}

@@ -1,0 +1,43 @@
+//! The wire cases: how the Messages API and its imitators really behave, one test per case.
+//!
+//! `RAF_WIRE_CASES=DIR` runs the cases of another folder instead. Adding a case is adding a file.
+
+#[path = "wire/checks.rs"]
+mod checks;
+#[path = "wire/comparator.rs"]
+mod comparator;
+#[path = "wire/dialects.rs"]
+mod dialects;
+#[path = "wire/headers.rs"]
+mod headers;
+#[path = "wire/replies.rs"]
+mod replies;
+#[path = "wire/requests.rs"]
+mod requests;
+#[path = "wire/sent_back.rs"]
+mod sent_back;
+#[path = "wire/transcript.rs"]
+mod transcript;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use raf_testing::wire::{Suite, WireCase, run};
+
+fn main() -> ExitCode {
+    run(Suite {
+        folder: &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/cases"),
+        at_least: 185,
+        prefix: "wire",
+        check,
+        more: comparator::tests(),
+    })
+}
+
+fn check(case: &WireCase) -> Result<(), String> {
+    match case.kind() {
+        "request" => requests::check(case).and_then(|()| replies::check_rejection(case)),
+        "stream" | "body" | "http_error" => replies::check(case),
+        other => Err(format!("the runner does not know the kind '{other}'")),
+    }
+}
