@@ -15,7 +15,7 @@ mod tools;
 #[cfg(feature = "wire")]
 pub mod wire;
 
-pub use endpoint::ScriptedEndpoint;
+pub use endpoint::{EndpointWire, ScriptedEndpoint};
 pub use latch::Latch;
 pub use polls::{Interrupted, PollRun, cancel_after_polls, drop_after_polls, poll_n};
 pub use probe::Probe;

@@ -7,7 +7,7 @@ use raf_core::{AgentResponseUpdate, Error, ErrorKind};
 use serde_json::json;
 
 use super::{SPLITS, Subject, endpoint, respond, stream};
-use crate::{HttpResponse, HttpServer, Reply, ScriptedEndpoint};
+use crate::{HttpResponse, HttpServer, Reply};
 
 async fn failure(subject: &Subject, base_url: &str) -> Error {
     let response = respond(subject, base_url).await;
@@ -23,7 +23,7 @@ fn base_url_of(server: &HttpServer) -> String {
 pub async fn an_error_within_the_stream_is_the_last_item(subject: &Subject) {
     for split in SPLITS {
         let error = Error::new(ErrorKind::Server, "the engine broke").with_code("server_error");
-        let endpoint = endpoint([Reply::text("so far").error(error)], split);
+        let endpoint = endpoint(subject, [Reply::text("so far").error(error)], split);
         let items: Vec<_> = stream(subject, &endpoint.url()).await.collect().await;
         let Some(Err(error)) = items.last() else {
             panic!("the last item is {:?}", items.last())
@@ -41,7 +41,7 @@ pub async fn an_error_within_the_stream_is_the_last_item(subject: &Subject) {
 /// A connection that breaks within the reply is an error, not an end.
 pub async fn a_cut_stream_is_an_error(subject: &Subject) {
     let reply = Reply::text("so far").open_call("c1", "t", "{\"a\": ").cut();
-    let endpoint = ScriptedEndpoint::chat_completions([reply]);
+    let endpoint = endpoint(subject, [reply], None);
     let error = failure(subject, &endpoint.url()).await;
     let kinds = [ErrorKind::TruncatedStream, ErrorKind::Transport];
     assert!(kinds.contains(&error.kind()), "{error}");
@@ -51,7 +51,7 @@ pub async fn a_cut_stream_is_an_error(subject: &Subject) {
 /// A body that ends in order, yet before the reply has, is an error too.
 pub async fn a_stream_without_its_end_is_an_error(subject: &Subject) {
     let reply = Reply::text("so far").cut_cleanly();
-    let endpoint = ScriptedEndpoint::chat_completions([reply]);
+    let endpoint = endpoint(subject, [reply], None);
     let error = failure(subject, &endpoint.url()).await;
     assert_eq!(error.kind(), ErrorKind::TruncatedStream, "{error}");
 }

@@ -14,7 +14,7 @@ use crate::{HttpResponse, HttpServer, Reply};
 
 /// Key, messages, tools and options stand in the request as they were given.
 pub async fn the_request_carries_key_messages_and_options(subject: &Subject) {
-    let endpoint = endpoint([Reply::text("ok")], None);
+    let endpoint = endpoint(subject, [Reply::text("ok")], None);
     let messages = [
         ChatMessage::system("be brief"),
         ChatMessage::user("go"),
@@ -99,7 +99,7 @@ pub async fn nothing_is_sent_before_the_first_poll(subject: &Subject) {
 
 /// A consumer that leaves takes the request with it.
 pub async fn dropping_the_stream_closes_the_connection(subject: &Subject) {
-    let endpoint = endpoint([Reply::text("a").hang()], None);
+    let endpoint = endpoint(subject, [Reply::text("a").hang()], None);
     let mut stream = stream(subject, &endpoint.url()).await;
     tokio::select! {
         biased;
@@ -114,7 +114,7 @@ pub async fn dropping_the_stream_closes_the_connection(subject: &Subject) {
 pub async fn none_after_the_end_for_ever(subject: &Subject) {
     let failing = Reply::text("a").error(Error::new(ErrorKind::Server, "down"));
     for reply in [Reply::text("a"), failing] {
-        let endpoint = endpoint([reply], None);
+        let endpoint = endpoint(subject, [reply], None);
         let mut stream = stream(subject, &endpoint.url()).await;
         while stream.next().await.is_some() {}
         for _ in 0..3 {
@@ -125,7 +125,7 @@ pub async fn none_after_the_end_for_ever(subject: &Subject) {
 
 /// Answers to approval requests are refused before anything is sent.
 pub async fn resume_data_is_refused(subject: &Subject) {
-    let endpoint = endpoint([], None);
+    let endpoint = endpoint(subject, [], None);
     let answer = ToolApprovalResponse::approve("nobody-asked");
     let options = ChatClientRunOptions::new().with_tool_approval_responses([answer]);
     let refused = (subject.make)(&endpoint.url())
@@ -138,7 +138,7 @@ pub async fn resume_data_is_refused(subject: &Subject) {
 
 /// The provider says who it is and where, without the key.
 pub async fn metadata_names_the_provider(subject: &Subject) {
-    let endpoint = endpoint([], None);
+    let endpoint = endpoint(subject, [], None);
     let metadata = (subject.make)(&endpoint.url()).metadata();
     assert!(metadata.provider.is_some(), "no provider in {metadata:?}");
     must_not_hold_the_key(&format!("{metadata:?}"));

@@ -10,8 +10,8 @@ use raf_core::{
     AgentResponse, ChatClientRunOptions, ChatMessage, IChatClient, Result, UpdateStream, collect,
 };
 
-use crate::ScriptedEndpoint;
 use crate::reply::Reply;
+use crate::{EndpointWire, ScriptedEndpoint};
 
 pub use failing::{
     a_body_that_is_not_json_maps_to_a_kind, a_cut_stream_is_an_error,
@@ -37,6 +37,8 @@ pub const KEY: &str = "sk-contract-0123456789abcdef";
 pub struct Subject {
     /// The name of the implementing type.
     pub name: &'static str,
+    /// Which protocol it speaks.
+    pub wire: EndpointWire,
     /// Makes a provider with the key [`KEY`] and any model.
     pub make: fn(&str) -> Arc<dyn IChatClient>,
 }
@@ -44,10 +46,14 @@ pub struct Subject {
 /// The splits that each reply is read in: one byte, seven bytes, as written.
 const SPLITS: [Option<usize>; 3] = [Some(1), Some(7), None];
 
-fn endpoint(replies: impl IntoIterator<Item = Reply>, split: Option<usize>) -> ScriptedEndpoint {
+fn endpoint(
+    subject: &Subject,
+    replies: impl IntoIterator<Item = Reply>,
+    split: Option<usize>,
+) -> ScriptedEndpoint {
     match split {
-        Some(bytes) => ScriptedEndpoint::chat_completions_in_pieces(replies, bytes),
-        None => ScriptedEndpoint::chat_completions(replies),
+        Some(bytes) => ScriptedEndpoint::speaking_in_pieces(subject.wire, replies, bytes),
+        None => ScriptedEndpoint::speaking(subject.wire, replies),
     }
 }
 
@@ -65,11 +71,12 @@ async fn respond(subject: &Subject, base_url: &str) -> Result<AgentResponse> {
     collect(stream(subject, base_url).await).await
 }
 
-/// Makes a module of tests that a provider of Chat Completions holds its contract, one per law.
+/// Makes a module of tests that a provider holds its contract, one per law.
 ///
 /// Names the module, the implementing type, and how a provider is made from a base URL (`&str`,
 /// ending in `/v1`) with the key [`contract::provider::KEY`](crate::contract::provider::KEY) and
-/// any model; `skip` leaves laws out with a reason. See [`contract`](crate::contract).
+/// any model; `wire` names the [`EndpointWire`](crate::EndpointWire) that it speaks, Chat Completions
+/// where it is left out; `skip` leaves laws out with a reason. See [`contract`](crate::contract).
 ///
 /// ```ignore
 /// raf_testing::provider_contract!(openai: OpenAiChatClient, |base_url| {
@@ -80,6 +87,7 @@ async fn respond(subject: &Subject, base_url: &str) -> Result<AgentResponse> {
 macro_rules! provider_contract {
     (
         $module:ident : $type:ident, $make:expr
+        $(, wire: $wire:ident)?
         $(, skip: { $($law:ident => $reason:literal),* $(,)? })? $(,)?
     ) => {
         mod $module {
@@ -89,6 +97,7 @@ macro_rules! provider_contract {
             const SUBJECT: $crate::contract::provider::Subject =
                 $crate::contract::provider::Subject {
                     name: stringify!($type),
+                    wire: $crate::__endpoint_wire!($($wire)?),
                     make: |base_url| ::std::sync::Arc::new(($make)(base_url)),
                 };
             const SKIPPED: &[(&str, &str)] = &[$($((stringify!($law), $reason)),*)?];
@@ -119,5 +128,17 @@ macro_rules! provider_contract {
                 metadata_names_the_provider
             ]);
         }
+    };
+}
+
+/// The protocol that `provider_contract!` was given.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __endpoint_wire {
+    () => {
+        $crate::EndpointWire::ChatCompletions
+    };
+    ($wire:ident) => {
+        $crate::EndpointWire::$wire
     };
 }
