@@ -1,9 +1,10 @@
 //! What is fixed of OpenAI-compatible endpoints: the words of their errors, the headers of their limits.
 
-use raf_wire::{EndpointKind, RateLimitHeaders};
+use raf_core::ErrorKind;
+use raf_wire::{EndpointKind, ErrorSign, RateLimitHeaders, SignRow};
 
 /// Every server that speaks like OpenAI's Chat Completions.
-pub(crate) static CHAT_COMPLETIONS: EndpointKind = EndpointKind {
+pub(crate) const CHAT_COMPLETIONS: EndpointKind = EndpointKind {
     user_agent: concat!("raf-openai/", env!("CARGO_PKG_VERSION")),
     key_settings: "OPENAI_API_KEY, or OpenAiOptions::with_api_key",
     url_setting: "OPENAI_BASE_URL",
@@ -14,6 +15,36 @@ pub(crate) static CHAT_COMPLETIONS: EndpointKind = EndpointKind {
     signs: &[],
     rate_limits: RATE_LIMITS,
 };
+
+/// Every server that speaks like OpenAI's Responses API.
+pub(crate) static RESPONSES: EndpointKind = EndpointKind {
+    missing_end: "no terminal event came (response.completed or the like)",
+    signs: RESPONSE_SIGNS,
+    ..CHAT_COMPLETIONS
+};
+
+const RESPONSE_SIGNS: &[SignRow] = &[
+    (
+        ErrorSign::Words(&["item with id", "not found"]),
+        ErrorKind::InvalidRequest,
+        "OpenAI sends it with 404, vercel/ai#7543",
+    ),
+    (
+        ErrorSign::Code("server_is_overloaded"),
+        ErrorKind::Overloaded,
+        "ChatGPT backend, Soju06/codex-lb#2396",
+    ),
+    (
+        ErrorSign::Code("usage_limit_reached"),
+        ErrorKind::Quota,
+        "ChatGPT backend, nghyane/launchdock#29",
+    ),
+    (
+        ErrorSign::Code("invalid_prompt"),
+        ErrorKind::InvalidRequest,
+        "OpenRouter, Responses API error handling",
+    ),
+];
 
 /// OpenAI, Groq.
 const RATE_LIMITS: &[RateLimitHeaders] = &[

@@ -7,6 +7,7 @@ mod models;
 mod options;
 mod request;
 mod response;
+mod responses;
 mod wire;
 
 pub use client::OpenAiChatClient;
@@ -17,3 +18,8 @@ pub use dialect::{
 pub use models::{EndpointHealth, ModelInfo};
 pub use options::{DEFAULT_BASE_URL, OpenAiOptions};
 pub use raf_wire::{KeyHeader, Limits, Timeouts, reqwest};
+pub use responses::{
+    KNOWN_RESPONSES_DIALECTS, OpenAiResponsesChatClient, ReasoningModels, ReasoningReplay,
+    ResponsesContinuation, ResponsesDialect, ResponsesRunOptionsExt, ToolOutputForm,
+    mcp_approval_response,
+};

@@ -6,7 +6,7 @@ use raf_core::{Error, Result};
 use raf_wire::{Address, HttpClient};
 
 use crate::endpoint::CHAT_COMPLETIONS;
-use crate::{Dialect, Limits, Timeouts};
+use crate::{Dialect, Limits, ResponsesDialect, Timeouts};
 
 /// Where OpenAI itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -34,6 +34,7 @@ pub struct OpenAiOptions {
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
     pub(crate) dialect: Option<Dialect>,
+    pub(crate) responses_dialect: Option<ResponsesDialect>,
     pub(crate) streaming: bool,
     pub(crate) think_tags: Option<bool>,
     pub(crate) azure_api_version: Option<String>,
@@ -51,6 +52,7 @@ impl OpenAiOptions {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             dialect: None,
+            responses_dialect: None,
             streaming: true,
             think_tags: None,
             azure_api_version: None,
@@ -158,6 +160,13 @@ impl OpenAiOptions {
     /// Sets the rules by which requests are written, instead of those recognised by the base URL.
     pub fn with_dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
+        self
+    }
+
+    /// Sets the rules by which requests to the Responses API are written, instead of those that belong
+    /// to the other dialect or the base URL.
+    pub fn with_responses_dialect(mut self, dialect: ResponsesDialect) -> Self {
+        self.responses_dialect = Some(dialect);
         self
     }
 

@@ -68,7 +68,7 @@ fn is_system(message: &ChatMessage) -> bool {
 }
 
 /// Results are text: their media follow in a message of the user.
-fn media_after_results(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
+pub(crate) fn media_after_results(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
     let mut arranged = Vec::with_capacity(messages.len() + 1);
     let mut media: Vec<Content> = Vec::new();
     for message in messages {

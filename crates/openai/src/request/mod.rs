@@ -8,11 +8,14 @@ mod arrange;
 mod message;
 mod tools;
 
+pub(crate) use arrange::media_after_results;
 use bytes::Bytes;
+pub(crate) use message::is_media;
 use raf_core::{
     ChatClientRunOptions, ChatMessage, Content, Error, JsonSchemaFormat, ResponseFormat, Result,
     ToolChoice, is_valid_history, normalise,
 };
+
 use raf_wire::{BodyWriter, Restore, ToolsCache, schema_for_answer, tool_name};
 use serde::Serialize;
 
@@ -267,7 +270,7 @@ fn answer_instructions(
     }
 }
 
-fn speak_of_json(messages: &[ChatMessage]) -> bool {
+pub(crate) fn speak_of_json(messages: &[ChatMessage]) -> bool {
     let speaks = |content: &Content| {
         content
             .as_text()

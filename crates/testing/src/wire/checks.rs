@@ -37,12 +37,12 @@ pub fn holds(check: &Value, body: &Value, own: OwnChecks) -> bool {
         "not_equals" => found.iter().all(|value| *value != wanted),
         "in" => found.iter().all(|value| list(wanted).contains(value)),
         "matches" => {
-            let pattern = Regex::new(wanted.as_str().unwrap_or("")).expect("a pattern");
-            texts().all(|text| text.is_some_and(|text| pattern.is_match(text)))
+            let pattern = Pattern::new(wanted.as_str().unwrap_or(""));
+            texts().all(|text| text.is_some_and(|text| pattern.fits(text)))
         }
         "max_len" => texts().all(|text| text.is_none_or(|text| text.chars().count() <= number())),
         "min" => found.iter().all(|value| value.as_f64() >= wanted.as_f64()),
-        "min_items" => found.iter().all(|value| list(value).len() >= number()),
+        "min_items" => found.iter().all(|value| length(value) >= number()),
         "count" => found.len() == number(),
         "unique" => found
             .iter()
@@ -70,6 +70,47 @@ pub fn holds(check: &Value, body: &Value, own: OwnChecks) -> bool {
             names == required
         }),
         other => panic!("the runner does not know the check '{other}'"),
+    }
+}
+
+/// A pattern that may begin with what must not be there, `^(?!…)`, which the crate regex does not know.
+struct Pattern {
+    never: Option<Regex>,
+    pattern: Regex,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        let regex = |text: &str| Regex::new(text).expect("a pattern");
+        match text
+            .strip_prefix("^(?!")
+            .and_then(|rest| rest.split_once(')'))
+        {
+            Some((never, rest)) => Self {
+                never: Some(regex(&format!("^(?:{never})"))),
+                pattern: regex(&format!("^{rest}")),
+            },
+            None => Self {
+                never: None,
+                pattern: regex(text),
+            },
+        }
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        let is_refused = self
+            .never
+            .as_ref()
+            .is_some_and(|never| never.is_match(text));
+        !is_refused && self.pattern.is_match(text)
+    }
+}
+
+fn length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.chars().count(),
+        Value::Object(members) => members.len(),
+        value => list(value).len(),
     }
 }
 

@@ -1,0 +1,326 @@
+//! Items that are announced, done, and part of the final output.
+
+use raf_core::{AgentResponseUpdate, Result, ToolCallHead};
+use raf_wire::{Json, exceeded, read_error};
+
+use super::call::member_text;
+use super::ending::Ending;
+use super::event::{part_texts, text};
+use super::item::{Item, ItemKind, Key, ThoughtKind, ids};
+use super::reply::ResponsesReply;
+
+/// Members of a message that need not go back, since they are known otherwise.
+const PLAIN_MEMBERS: &[&str] = &["id", "type", "role", "status", "content"];
+
+impl ResponsesReply {
+    pub(super) fn item_announced(&mut self, item: &Json, index: Option<u64>) -> Result<()> {
+        let at = self.items.announced(item, index);
+        let known = &mut self.items.0[at];
+        match known.kind {
+            ItemKind::Function => {
+                let arguments = member_text(item, "arguments");
+                known.arguments.announced = arguments.into_owned();
+            }
+            ItemKind::Custom => {
+                known.arguments.announced = member_text(item, "input").into_owned();
+            }
+            _ => {}
+        }
+        self.announce_calls()
+    }
+
+    pub(super) fn item_done(&mut self, item: &Json, index: Option<u64>) -> Result<()> {
+        let at = self.items.done(item, index);
+        let known = &mut self.items.0[at];
+        known.is_done = true;
+        let (id, _) = ids(item);
+        // Rotating ids: what is opaque goes back with the id that came with it.
+        if !id.is_empty() {
+            id.clone_into(&mut known.id);
+        }
+        if known.kind.is_call() {
+            let arguments = member_text(item, arguments_member(known.kind));
+            known.arguments.of_item = arguments.into_owned();
+        }
+        known.whole = Some(item.clone());
+        self.limit_argument_bytes(at)?;
+        self.fill(at, item);
+        self.announce_calls()?;
+        self.tell(at);
+        Ok(())
+    }
+
+    pub(super) fn argument_piece(
+        &mut self,
+        kind: ItemKind,
+        key: Key<'_>,
+        piece: &str,
+    ) -> Result<()> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let at = self.items.of_event(kind, key);
+        let item = &mut self.items.0[at];
+        item.arguments.pieces.push_str(piece);
+        if let Some(position) = item.position {
+            let delta = piece.to_owned();
+            self.updates
+                .push(AgentResponseUpdate::ToolCallArgs { position, delta });
+        }
+        self.limit_argument_bytes(at)
+    }
+
+    pub(super) fn arguments_done(&mut self, kind: ItemKind, key: Key<'_>, event: &Json) {
+        let at = self.items.of_event(kind, key);
+        let item = &mut self.items.0[at];
+        item.arguments.done = member_text(event, arguments_member(kind)).into_owned();
+        if item.name.is_empty() {
+            text(event, "name").clone_into(&mut item.name);
+        }
+    }
+
+    /// Announces the calls that can be: in order of arrival, as soon as the name is known and the id
+    /// is no other call's.
+    fn announce_calls(&mut self) -> Result<()> {
+        let mut count = 0;
+        for at in 0..self.items.0.len() {
+            let item = &self.items.0[at];
+            if !item.kind.is_call() || self.is_the_servers(item) {
+                continue;
+            }
+            count += 1;
+            if count > self.most_calls {
+                return Err(exceeded("calls", self.most_calls));
+            }
+            if item.position.is_some() {
+                continue;
+            }
+            let earlier = &self.items.0[..at];
+            let repeats = earlier
+                .iter()
+                .any(|other| other.kind.is_call() && other.has_id(&item.call_id));
+            if item.name.is_empty() || repeats {
+                return Ok(());
+            }
+            self.announce(at);
+        }
+        Ok(())
+    }
+
+    pub(super) fn announce(&mut self, at: usize) {
+        self.begin();
+        let position = self.announced_calls;
+        self.announced_calls += 1;
+        let item = &mut self.items.0[at];
+        item.position = Some(position);
+        let label = if item.call_id.is_empty() {
+            &item.id
+        } else {
+            &item.call_id
+        };
+        let call = Box::new(ToolCallHead::new(label, &item.name));
+        self.updates
+            .push(AgentResponseUpdate::ToolCallStart { position, call });
+        if !item.arguments.pieces.is_empty() {
+            let delta = item.arguments.pieces.clone();
+            self.updates
+                .push(AgentResponseUpdate::ToolCallArgs { position, delta });
+        }
+    }
+
+    /// A custom call of a tool that nobody declared is one of the server's own (xAI: symfony/ai#2382).
+    pub(super) fn is_the_servers(&self, item: &Item) -> bool {
+        let is_declared = |tools: &Vec<String>| tools.contains(&item.name);
+        item.kind == ItemKind::Custom
+            && !item.name.is_empty()
+            && self
+                .asked
+                .tools
+                .as_ref()
+                .is_some_and(|tools| !is_declared(tools))
+    }
+
+    /// Says what an item as a whole has beyond its pieces.
+    fn fill(&mut self, at: usize, item: &Json) {
+        match self.items.0[at].kind {
+            ItemKind::Message => self.fill_message(at, item),
+            ItemKind::Reasoning => {
+                let summary = part_texts(item.get("summary"), &["summary_text"], "text");
+                let open = part_texts(item.get("content"), &["reasoning_text", "text"], "text");
+                let order = match self.items.0[at].thought {
+                    Some(ThoughtKind::Text) => {
+                        [(ThoughtKind::Text, open), (ThoughtKind::Summary, summary)]
+                    }
+                    _ => [(ThoughtKind::Summary, summary), (ThoughtKind::Text, open)],
+                };
+                for (kind, texts) in order {
+                    self.fill_thought(at, kind, &texts);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fill_thought(&mut self, at: usize, kind: ThoughtKind, texts: &[String]) {
+        let whole = texts.concat();
+        if self.items.0[at].text.missing_of_whole(&whole).is_empty() {
+            return;
+        }
+        for (part, text) in (0..).zip(texts) {
+            let missing = self.items.0[at].text.missing_of_part(part, text).to_owned();
+            if !missing.is_empty() {
+                self.say_thought(at, kind, part, &missing);
+            }
+        }
+    }
+
+    fn fill_message(&mut self, at: usize, item: &Json) {
+        let content = item.get("content");
+        let whole = part_texts(content, &["output_text", "text"], "text").concat();
+        let missing = self.items.0[at].text.missing_of_whole(&whole).to_owned();
+        if !missing.is_empty() {
+            self.items.0[at].text.push(u64::MAX, &missing);
+            self.say_text(&missing);
+        }
+        let refusal = part_texts(content, &["refusal"], "refusal").concat();
+        let known = &mut self.items.0[at];
+        let missing = known.refusal.missing_of_whole(&refusal).to_owned();
+        if !missing.is_empty() {
+            known.refusal.push(u64::MAX, &missing);
+        }
+        let parts = content.and_then(Json::as_array).unwrap_or(&[]);
+        for part in parts {
+            let annotations = part.get("annotations").and_then(Json::as_array);
+            for annotation in annotations.unwrap_or(&[]) {
+                if !known.annotations.contains(annotation) {
+                    known.annotations.push(annotation.clone());
+                }
+            }
+        }
+        if let Json::Object(members) = item {
+            let is_plain = |name: &String| PLAIN_MEMBERS.contains(&name.as_str());
+            known.is_marked |= members
+                .iter()
+                .any(|(name, value)| !is_plain(name) && !value.is_empty());
+        }
+    }
+
+    /// The response ended: its last form fills what is missing, and says how.
+    pub(super) fn ends(&mut self, word: &str, response: &Json) -> Result<()> {
+        self.identify(response);
+        self.report_usage_of(response);
+        let output = response
+            .get("output")
+            .and_then(Json::as_array)
+            .unwrap_or(&[]);
+        let ending = Ending::of(word, response);
+        for (place, item) in (0..).zip(output) {
+            self.confirm(item, place)?;
+        }
+        let is_silent = self.items.0.iter().all(Item::is_empty_message);
+        if let (true, Some(text)) = (
+            is_silent,
+            response.get("output_text").and_then(Json::as_str),
+        ) {
+            self.text_whole(Key::default(), 0, text);
+        }
+        self.error_of(response)?;
+        match ending {
+            Some(ending) => {
+                self.ending = Some(ending);
+                Ok(())
+            }
+            None => self.fails(response.filled("error").map(read_error).unwrap_or_default()),
+        }
+    }
+
+    /// Takes an item of the final output for the one that was streamed: by id, else by place, else by
+    /// what it says. What is left is news, unless it says nothing.
+    fn confirm(&mut self, item: &Json, place: u64) -> Result<()> {
+        let kind = ItemKind::of(item);
+        let (id, call_id) = ids(item);
+        let free = |of: &Item| of.kind == kind && !of.is_confirmed;
+        let items = &self.items.0;
+        let has_indices = items.iter().any(|of| of.index.is_some());
+        let by_id = items
+            .iter()
+            .position(|of| free(of) && (of.has_id(id) || of.has_id(call_id)));
+        let by_place = || {
+            let is_there = |at: usize, of: &Item| {
+                if has_indices {
+                    of.index == Some(place)
+                } else {
+                    u64::try_from(at) == Ok(place)
+                }
+            };
+            let found = items.iter().enumerate();
+            let mut found = found.filter(|(at, of)| free(of) && is_there(*at, of));
+            found.next().map(|(at, _)| at)
+        };
+        let by_content = || {
+            items
+                .iter()
+                .position(|of| free(of) && says_the_same(of, item))
+        };
+        let known = by_id.or_else(by_place).or_else(by_content);
+        if known.is_none() && kind == ItemKind::Message && is_silent(item) {
+            return Ok(());
+        }
+        let index = has_indices.then_some(place);
+        let index = index.filter(|index| items.iter().all(|of| of.index != Some(*index)));
+        let at = known.unwrap_or_else(|| self.items.make(kind, Key { index, id }));
+        self.items.learn(at, item);
+        let known = &mut self.items.0[at];
+        known.is_confirmed = true;
+        if kind.is_call() {
+            let arguments = member_text(item, arguments_member(kind));
+            known.arguments.of_output = arguments.into_owned();
+            self.limit_argument_bytes(at)?;
+        }
+        let known = &mut self.items.0[at];
+        if known.whole.is_none() {
+            known.whole = Some(item.clone());
+        }
+        self.fill(at, item);
+        self.announce_calls()?;
+        self.tell(at);
+        Ok(())
+    }
+}
+
+fn arguments_member(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Custom => "input",
+        _ => "arguments",
+    }
+}
+
+fn is_silent(message: &Json) -> bool {
+    let content = message.get("content");
+    let texts = part_texts(content, &["output_text", "text"], "text").concat();
+    let refusals = part_texts(content, &["refusal"], "refusal").concat();
+    texts.is_empty() && refusals.is_empty()
+}
+
+fn says_the_same(known: &Item, item: &Json) -> bool {
+    match known.kind {
+        ItemKind::Message => {
+            let texts = part_texts(item.get("content"), &["output_text", "text"], "text");
+            !known.text.is_empty() && texts.concat() == known.text.whole()
+        }
+        ItemKind::Reasoning => {
+            let summary = part_texts(item.get("summary"), &["summary_text"], "text").concat();
+            let open =
+                part_texts(item.get("content"), &["reasoning_text", "text"], "text").concat();
+            [summary, open]
+                .iter()
+                .any(|text| text == known.text.whole())
+        }
+        ItemKind::Function | ItemKind::Custom => {
+            let arguments = member_text(item, arguments_member(known.kind));
+            text(item, "name") == known.name
+                && raf_wire::arguments::is_same(&arguments, &known.arguments.settle(false).text)
+        }
+        ItemKind::Other => known.whole.as_ref() == Some(item),
+    }
+}

@@ -1,0 +1,266 @@
+//! A message of the assistant as items: what it says, and what an earlier response must come back with.
+
+use raf_core::{ChatMessage, Content, ToolCall};
+use raf_wire::{own_part, part_owner, push_member, push_string, tool_name};
+use serde_json::{Map, Value};
+
+use super::Writer;
+use super::items::wire_id;
+use super::parts::{begin_message, push_text, separate};
+use crate::responses::dialect::ReasoningReplay;
+use crate::responses::parts::{ITEM, MODEL, PLACE};
+
+/// An item, and where it stood in its answer.
+struct Placed {
+    place: Option<u64>,
+    is_reasoning: bool,
+    json: String,
+}
+
+/// The items of a message of the assistant, in the order of the answer that they came in.
+pub(super) fn assistant(
+    message: &ChatMessage,
+    writer: &Writer<'_>,
+    at: Option<usize>,
+    with_ids: bool,
+) -> String {
+    let mut items: Vec<Placed> = Vec::new();
+    let mut text = String::from("[");
+    // Before which item the text stands that no mark names.
+    let mut text_from = 0;
+    for content in message.contents() {
+        let (own, place) = own_item(content, writer);
+        if text.len() == 1 {
+            text_from = items.len();
+        } else if place.is_none()
+            && !matches!(content, Content::Text(_) | Content::Refusal(_))
+            && !is_type(own.as_ref(), "message")
+        {
+            let json = said(&mut text, None, writer, at, with_ids);
+            items.extend(json.map(|json| placed(None, json)));
+        }
+        match content {
+            Content::Text(part) if !part.text.is_empty() => {
+                push_text(&mut text, "output_text", &part.text);
+            }
+            Content::Refusal(part) if !part.text.is_empty() => {
+                separate(&mut text);
+                text.push_str(r#"{"type":"refusal""#);
+                push_member(&mut text, "refusal", &part.text);
+                text.push('}');
+            }
+            Content::Unknown(_) if is_type(own.as_ref(), "message") => {
+                let mark = own.unwrap_or_default();
+                let json = said(&mut text, Some(mark), writer, at, with_ids);
+                items.extend(json.map(|json| placed(place, json)));
+            }
+            Content::Unknown(part) => {
+                let is_foreign = own.is_none() && part_owner(part).is_some();
+                let value = own.unwrap_or_else(|| part.value.clone());
+                if writer.rules.hosted && !is_foreign && value["type"] != "response" {
+                    items.push(placed(place, value.to_string()));
+                }
+            }
+            Content::Reasoning(part) => {
+                let json = reasoning(&part.text, own, content, writer, with_ids);
+                if let Some(json) = json {
+                    items.push(Placed {
+                        is_reasoning: true,
+                        ..placed(place, json)
+                    });
+                }
+            }
+            Content::ToolCall(call) => {
+                items.push(placed(place, function_call(call, own, with_ids)));
+            }
+            _ => {}
+        }
+    }
+    if let Some(json) = said(&mut text, None, writer, at, with_ids) {
+        items.insert(text_from.min(items.len()), placed(None, json));
+    }
+    if items.iter().all(|item| item.place.is_some()) {
+        items.sort_by_key(|item| item.place);
+    }
+    while !writer.rules.reasoning_last && items.last().is_some_and(|item| item.is_reasoning) {
+        items.pop();
+    }
+    let items: Vec<String> = items.into_iter().map(|item| item.json).collect();
+    items.join(",")
+}
+
+fn placed(place: Option<u64>, json: String) -> Placed {
+    Placed {
+        place,
+        is_reasoning: false,
+        json,
+    }
+}
+
+fn is_type(item: Option<&Value>, kind: &str) -> bool {
+    item.is_some_and(|item| item["type"] == kind)
+}
+
+/// What this provider keeps of a part: the item as it came, and its place.
+fn own_item(content: &Content, writer: &Writer<'_>) -> (Option<Value>, Option<u64>) {
+    let provider = &*writer.rules.name;
+    let data = match content {
+        Content::Unknown(part) => {
+            let Some(mut item) = own_part(part, provider) else {
+                return (None, None);
+            };
+            let members = item.as_object_mut();
+            let place = members.and_then(|members| members.remove(PLACE));
+            return (Some(item), place.and_then(|place| place.as_u64()));
+        }
+        Content::Reasoning(part) => part.provider_data.as_ref(),
+        Content::ToolCall(call) => call.provider_data(),
+        _ => None,
+    };
+    let own = data.filter(|data| data.provider == provider);
+    let item = own.and_then(|own| own.data.get(ITEM)).cloned();
+    let place = own.and_then(|own| own.data.get(PLACE)?.as_u64());
+    (item, place)
+}
+
+/// The text so far as a message.
+fn said(
+    text: &mut String,
+    mark: Option<Value>,
+    writer: &Writer<'_>,
+    at: Option<usize>,
+    with_ids: bool,
+) -> Option<String> {
+    if text.len() == 1 {
+        return None;
+    }
+    let mut content = std::mem::replace(text, String::from("["));
+    content.push(']');
+    let mut json = String::new();
+    begin_message(&mut json, "assistant");
+    json.push_str(&content);
+    let mut members = match mark {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    let id = members.remove("id");
+    let id = id.as_ref().and_then(Value::as_str);
+    let id = id.filter(|id| with_ids && id.starts_with("msg"));
+    let made_up = at.map(|at| format!("msg_{at}_{}", content.len()));
+    if let Some(id) = id.or(made_up.as_deref().filter(|_| writer.rules.strict_items)) {
+        push_member(&mut json, "id", id);
+    }
+    if writer.rules.strict_items {
+        members.insert("status".to_owned(), "completed".into());
+    }
+    for known in ["type", "role", "content", "annotations"] {
+        members.remove(known);
+    }
+    push_members(&mut json, &members);
+    json.push('}');
+    Some(json)
+}
+
+fn reasoning(
+    text: &str,
+    own: Option<Value>,
+    content: &Content,
+    writer: &Writer<'_>,
+    with_ids: bool,
+) -> Option<String> {
+    let Content::Reasoning(part) = content else {
+        return None;
+    };
+    let id = |item: &Map<String, Value>| item.get("id").and_then(Value::as_str).map(str::to_owned);
+    match writer.rules.reasoning_replay {
+        ReasoningReplay::Encrypted => {
+            let data = part.provider_data.as_ref()?;
+            let Value::Object(mut item) = own? else {
+                return None;
+            };
+            let of_model = data.data.get(MODEL).and_then(Value::as_str);
+            let is_readable = of_model.is_none_or(|of| of == writer.model);
+            let is_opaque = item.get("encrypted_content").and_then(Value::as_str);
+            if !is_readable || is_opaque.is_none_or(str::is_empty) {
+                return None;
+            }
+            if !with_ids {
+                item.remove("id");
+            }
+            item.entry("summary")
+                .or_insert_with(|| Value::Array(Vec::new()));
+            item.insert("type".to_owned(), "reasoning".into());
+            Some(Value::Object(item).to_string())
+        }
+        ReasoningReplay::Text => {
+            let is_foreign = own.is_none() && part.provider_data.is_some();
+            if text.is_empty() || is_foreign {
+                return None;
+            }
+            let mut json = String::from(r#"{"type":"reasoning""#);
+            let id = own.as_ref().and_then(Value::as_object).and_then(id);
+            if let (Some(id), true) = (id, with_ids) {
+                push_member(&mut json, "id", &id);
+            }
+            json.push_str(r#","summary":[],"content":["#);
+            push_text(&mut json, "reasoning_text", text);
+            json.push_str("]}");
+            Some(json)
+        }
+        ReasoningReplay::Never => None,
+    }
+}
+
+fn function_call(call: &ToolCall, own: Option<Value>, with_ids: bool) -> String {
+    let mut members = match own {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    let is_custom = members.get("type").and_then(Value::as_str) == Some("custom_tool_call");
+    let prefix = if is_custom { "ct" } else { "fc" };
+    let fits = |id: &Value| id.as_str().is_some_and(|id| id.starts_with(prefix));
+    if !with_ids || !members.get("id").is_some_and(fits) {
+        members.remove("id");
+    }
+    let input = members.remove("input");
+    for known in ["type", "call_id", "name", "arguments"] {
+        members.remove(known);
+    }
+    let mut json = String::from(if is_custom {
+        r#"{"type":"custom_tool_call","call_id":"#
+    } else {
+        r#"{"type":"function_call","call_id":"#
+    });
+    push_string(&mut json, &wire_id(call.id()));
+    push_member(&mut json, "name", &tool_name(call.name()));
+    if is_custom {
+        let input = input.as_ref().and_then(Value::as_str);
+        push_member(&mut json, "input", input.unwrap_or(call.arguments()));
+    } else {
+        push_member(&mut json, "arguments", call.arguments());
+    }
+    push_members(&mut json, &members);
+    json.push('}');
+    json
+}
+
+fn push_members(json: &mut String, members: &Map<String, Value>) {
+    for (name, value) in members {
+        json.push(',');
+        push_string(json, name);
+        json.push(':');
+        json.push_str(&value.to_string());
+    }
+}
+
+/// The ids of the items that a message goes back as.
+pub(super) fn item_ids(message: &ChatMessage, writer: &Writer<'_>) -> Vec<String> {
+    message
+        .contents()
+        .iter()
+        .filter_map(|content| {
+            let (own, _) = own_item(content, writer);
+            own?.get("id")?.as_str().map(str::to_owned)
+        })
+        .collect()
+}

@@ -1,0 +1,164 @@
+//! Messages as items of a request's input.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use raf_core::{ChatMessage, Content, MessageRole, ToolResult};
+use raf_wire::{CallIds, call_id, push_member, push_string};
+
+use super::assistant::{assistant, item_ids};
+use super::parts::{prompt, push_part};
+use super::{KnownCall, Writer};
+use crate::request::is_media;
+use crate::responses::dialect::ToolOutputForm;
+
+/// What a tool result says that says nothing.
+const NO_OUTPUT: &str = "(no output)";
+
+/// The longest call id that OpenAI takes (NousResearch/hermes-agent#73538).
+const LONGEST_CALL_ID: usize = 64;
+
+/// A call id as it goes over the wire.
+pub(super) fn wire_id(id: &str) -> String {
+    call_id(id, CallIds::UpTo(LONGEST_CALL_ID)).into_owned()
+}
+
+/// The messages' items, each message's as one text with commas between them.
+pub(super) fn render(
+    messages: &[ChatMessage],
+    writer: &Writer<'_>,
+    calls: &HashMap<&str, KnownCall>,
+) -> Vec<Arc<str>> {
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut pieces = Vec::with_capacity(messages.len());
+    for (at, message) in messages.iter().enumerate() {
+        let piece = match message.role() {
+            MessageRole::Tool => {
+                let results = message.tool_results();
+                let special = |result: &ToolResult| calls.contains_key(result.call_id());
+                if message.tool_results().any(special) {
+                    results
+                        .map(|result| output(result, writer, calls.get(result.call_id())))
+                        .collect::<Vec<_>>()
+                        .join(",")
+                        .into()
+                } else {
+                    kept(message, writer, |message| {
+                        let results = message.tool_results();
+                        let outputs = results.map(|result| output(result, writer, None));
+                        outputs.collect::<Vec<_>>().join(",").into()
+                    })
+                }
+            }
+            MessageRole::Assistant => {
+                let ids = item_ids(message, writer);
+                let repeats = ids.iter().any(|id| seen.contains(id));
+                seen.extend(ids);
+                let following = &messages[at + 1..];
+                if repeats || writer.rules.strict_items || has_open_shell_calls(message) {
+                    let piece = assistant(message, writer, Some(at), !repeats);
+                    with_shell_outputs(piece, message, following).into()
+                } else {
+                    kept(message, writer, |message| {
+                        assistant(message, writer, None, true).into()
+                    })
+                }
+            }
+            _ => kept(message, writer, |message| prompt(message).into()),
+        };
+        pieces.push(piece);
+    }
+    pieces
+}
+
+fn kept(
+    message: &ChatMessage,
+    writer: &Writer<'_>,
+    render: impl FnOnce(&ChatMessage) -> Arc<str>,
+) -> Arc<str> {
+    match writer.render_key {
+        Some(key) => message.rendered(key, render),
+        None => render(message),
+    }
+}
+
+fn output(result: &ToolResult, writer: &Writer<'_>, known: Option<&KnownCall>) -> String {
+    let is_custom = known.is_some_and(|known| known.is_custom);
+    let mut json = String::from(if is_custom {
+        r#"{"type":"custom_tool_call_output","call_id":"#
+    } else {
+        r#"{"type":"function_call_output","call_id":"#
+    });
+    match known {
+        Some(known) => push_string(&mut json, &known.wire_id),
+        None => push_string(&mut json, &wire_id(result.call_id())),
+    }
+    json.push_str(r#","output":"#);
+    let has_media = result.content().iter().any(is_media);
+    if has_media && writer.rules.tool_output == ToolOutputForm::Parts {
+        let mut list = String::from("[");
+        for content in result.content() {
+            push_part(&mut list, content);
+        }
+        list.push_str("]}");
+        json.push_str(&list);
+        return json;
+    }
+    let texts: Vec<&str> = result
+        .content()
+        .iter()
+        .filter_map(Content::as_text)
+        .filter(|text| !text.is_empty())
+        .collect();
+    let text = match texts[..] {
+        [] if has_media => Cow::Borrowed("(see the message that follows the tool results)"),
+        [] if result.outcome().is_ok() => Cow::Borrowed(NO_OUTPUT),
+        [] => Cow::Borrowed(result.outcome().default_text()),
+        _ => Cow::Owned(texts.join("\n")),
+    };
+    push_string(&mut json, &text);
+    json.push('}');
+    json
+}
+
+/// A call that the caller answers with an item of its own.
+fn shell_calls(message: &ChatMessage) -> impl Iterator<Item = &str> {
+    message
+        .contents()
+        .iter()
+        .filter_map(|content| match content {
+            Content::Unknown(part) if part.kind() == "local_shell_call" => {
+                part.value.get("call_id")?.as_str()
+            }
+            _ => None,
+        })
+}
+
+fn has_open_shell_calls(message: &ChatMessage) -> bool {
+    shell_calls(message).next().is_some()
+}
+
+/// Each call gets one output: those that nobody answered are answered as cancelled.
+fn with_shell_outputs(
+    mut piece: String,
+    message: &ChatMessage,
+    following: &[ChatMessage],
+) -> String {
+    for id in shell_calls(message) {
+        let answers = |content: &Content| match content {
+            Content::Unknown(part) => {
+                part.kind() == "local_shell_call_output" && part.value["call_id"] == id
+            }
+            _ => false,
+        };
+        let mut contents = following.iter().flat_map(ChatMessage::contents);
+        if !contents.any(answers) {
+            piece.push_str(r#",{"type":"local_shell_call_output","call_id":"#);
+            push_string(&mut piece, id);
+            push_member(&mut piece, "output", "error: cancelled");
+            piece.push('}');
+        }
+    }
+    piece
+}
