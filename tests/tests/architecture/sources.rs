@@ -27,6 +27,10 @@ const REQWEST: &[Exception] = &[
         "crates/openai/src/lib.rs",
         "re-exports it, so that users can bring a client of their own",
     ),
+    (
+        "crates/anthropic/src/lib.rs",
+        "re-exports it, so that users can bring a client of their own",
+    ),
 ];
 
 /// Public traits that are no seam (`I…`), sugar (`…Ext`) or conversion (`Into…`).

@@ -386,8 +386,7 @@ pub(super) fn class_of_status(status: u16) -> ErrorKind {
         402 => ErrorKind::Quota,
         403 => ErrorKind::Permission,
         404 | 410 => ErrorKind::NotFound,
-        // 504, 522 and 524 are those of proxies whose server did not answer in time (Cloudflare before
-        // Anthropic: anthropics/claude-code#6784, #67341; earendil-works/pi#6239).
+        // Of proxies before a silent server (anthropics/claude-code#6784, earendil-works/pi#6239).
         408 | 504 | 522 | 524 => ErrorKind::Timeout,
         413 => ErrorKind::PayloadTooLarge,
         // Failed dependency and too early: Databricks, Bedrock gateways.
