@@ -2,6 +2,7 @@
 
 mod chat_completions;
 mod messages;
+mod responses;
 mod wire;
 
 use std::fmt;

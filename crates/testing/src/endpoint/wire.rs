@@ -3,7 +3,7 @@
 use raf_core::Error;
 use serde_json::Value;
 
-use super::{chat_completions, messages};
+use super::{chat_completions, messages, responses};
 use crate::reply::Reply;
 use crate::request::ScriptedRequest;
 use crate::server::HttpResponse;
@@ -17,17 +17,19 @@ pub enum EndpointWire {
     ChatCompletions,
     /// The Messages API, of Anthropic and its imitators.
     Messages,
+    /// The Responses API, of `OpenAI` and its imitators.
+    Responses,
 }
 
 impl EndpointWire {
     /// Every protocol.
-    pub const ALL: [Self; 2] = [Self::ChatCompletions, Self::Messages];
+    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Messages, Self::Responses];
 
     /// Whether the arguments of a call are text in a reply of this form. In a whole reply of the
     /// Messages API they are a JSON object, which has no white space to keep.
     pub const fn keeps_argument_text(self, is_streamed: bool) -> bool {
         match self {
-            Self::ChatCompletions => true,
+            Self::ChatCompletions | Self::Responses => true,
             Self::Messages => is_streamed,
         }
     }
@@ -36,6 +38,7 @@ impl EndpointWire {
         match self {
             Self::ChatCompletions => &chat_completions::PROTOCOL,
             Self::Messages => &messages::PROTOCOL,
+            Self::Responses => &responses::PROTOCOL,
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::server::HttpResponse;
 
 /// An error response of this status.
-pub(super) fn response(status: u16, code: &str, message: &str) -> HttpResponse {
+pub(in crate::endpoint) fn response(status: u16, code: &str, message: &str) -> HttpResponse {
     let body = json!({"error": {
         "message": message,
         "type": code,
@@ -17,7 +17,7 @@ pub(super) fn response(status: u16, code: &str, message: &str) -> HttpResponse {
 }
 
 /// The response that means this error.
-pub(super) fn of(error: &Error) -> HttpResponse {
+pub(in crate::endpoint) fn of(error: &Error) -> HttpResponse {
     let status = error.status().unwrap_or_else(|| status(error.kind()));
     let mut response = HttpResponse::json(status, &object(error));
     if let Some(wait) = error.retry_after() {
@@ -30,7 +30,7 @@ pub(super) fn of(error: &Error) -> HttpResponse {
 }
 
 /// The error object, as a body or within a stream.
-pub(super) fn object(error: &Error) -> Value {
+pub(in crate::endpoint) fn object(error: &Error) -> Value {
     json!({"error": {
         "message": error.message(),
         "type": code(error),

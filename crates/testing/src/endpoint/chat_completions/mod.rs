@@ -1,6 +1,6 @@
 //! Chat Completions, streamed and whole.
 
-mod error;
+pub(super) mod error;
 mod request;
 mod stream;
 mod whole;
@@ -21,7 +21,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
 };
 
 /// The fields that every chunk and every whole completion begins with.
-fn envelope(reply: &Reply, request: &Value, number: usize, object: &str) -> Value {
+pub(super) fn envelope(reply: &Reply, request: &Value, number: usize, object: &str) -> Value {
     let mut envelope = serde_json::json!({
         "id": format!("chatcmpl-{number}"),
         "object": object,
