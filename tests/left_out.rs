@@ -24,16 +24,9 @@ const fn out(id: &'static str, what: &'static str, reason: &'static str, issue: 
 }
 
 const STORES: &str = "there is no store yet that outlives the process";
-const PROVIDER: &str = "belongs to the provider that has it";
 
 /// Everything that is left out.
 pub const LEFT_OUT: &[LeftOut] = &[
-    out(
-        "fi08",
-        "hosted tools and their choice stay in the last request",
-        PROVIDER,
-        10,
-    ),
     out(
         "c01",
         "the process is killed instead of cancelled",

@@ -114,10 +114,10 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "reduction layer",
         "trimming is a layer of its own",
     ),
-    later(
+    rust(
         "fi08",
         "hosted tools stay in the last request",
-        "issue 10",
+        "fi08_tools_of_the_server",
         PROVIDER,
     ),
     rust(
@@ -126,8 +126,8 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "fi12_additional_tools_are",
         "a file names a tool once",
     ),
-    later("fi15", "", "issue 10", PROVIDER),
-    later("fi16", "", "issue 10", PROVIDER),
+    rust("fi15", "", "fi15_", PROVIDER),
+    rust("fi16", "", "fi16_", PROVIDER),
     rust(
         "fi19",
         "a gate inside a namespace",

@@ -112,21 +112,29 @@ impl ResponsesReply {
             self.push_content(Content::Refusal(RefusalContent::new(refusal)));
         }
         let has_calls = self.close_calls(&order, ending);
-        if self.asked.is_stored
-            && !matches!(ending, Ending::Unfinished(_))
-            && let Some(id) = self.response_id()
-        {
-            let mut mark = vec![
-                ("type".to_owned(), Json::from("response")),
-                ("id".to_owned(), Json::from(id)),
-            ];
-            if let Some(conversation) = &self.asked.conversation {
-                mark.push(("conversation".to_owned(), Json::from(conversation.as_str())));
-            }
-            let content = provider_part(&self.asked.provider, &Json::Object(mark));
-            self.push_content(content);
+        if self.asked.is_stored && !matches!(ending, Ending::Unfinished(_)) {
+            self.mark_response();
         }
         has_calls
+    }
+
+    /// Marks the message as one that the server holds: the next request goes on behind it.
+    fn mark_response(&mut self) {
+        let ids = [
+            ("id", self.response_id()),
+            ("conversation", self.asked.conversation.as_deref()),
+        ];
+        let ids = ids.into_iter().filter_map(|(name, id)| Some((name, id?)));
+        let mut mark = Json::Object(vec![("type".to_owned(), Json::from("response"))]);
+        let mut is_held = false;
+        for (name, id) in ids {
+            is_held = true;
+            mark.set(name, Json::from(id));
+        }
+        if is_held {
+            let content = provider_part(&self.asked.provider, &mark);
+            self.push_content(content);
+        }
     }
 
     /// Ends the calls, in the order of the answer: position by position, whatever was announced there.

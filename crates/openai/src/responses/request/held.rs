@@ -33,9 +33,9 @@ pub(super) fn find(messages: &[ChatMessage], own: &ResponsesRunOptions, rules: &
     for (at, message) in replies.filter(|(_, message)| is_model(message)) {
         match mark(message, rules) {
             Some((id, conversation)) if conversation == own.conversation => {
-                let names_it = own.conversation.is_none();
+                // A conversation is named by its own id.
                 return Held {
-                    previous: names_it.then_some(id),
+                    previous: id.filter(|_| own.conversation.is_none()),
                     start: at + 1,
                 };
             }
@@ -50,7 +50,7 @@ pub(super) fn find(messages: &[ChatMessage], own: &ResponsesRunOptions, rules: &
 }
 
 /// The id of the response that a message is, if the server keeps it, and its conversation.
-fn mark(message: &ChatMessage, rules: &Rules) -> Option<(String, Option<String>)> {
+fn mark(message: &ChatMessage, rules: &Rules) -> Option<(Option<String>, Option<String>)> {
     message.contents().iter().rev().find_map(|content| {
         let Content::Unknown(part) = content else {
             return None;
@@ -58,6 +58,6 @@ fn mark(message: &ChatMessage, rules: &Rules) -> Option<(String, Option<String>)
         let mark = own_part(part, &rules.name)?;
         let text = |name: &str| mark.get(name)?.as_str().map(str::to_owned);
         (text("type")? == "response").then_some(())?;
-        Some((text("id")?, text("conversation")))
+        Some((text("id"), text("conversation")))
     })
 }

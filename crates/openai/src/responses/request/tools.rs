@@ -61,7 +61,10 @@ pub(super) fn write(
         if let Some(parallel) = options.parallel_tool_calls {
             body.field("parallel_tool_calls", &parallel)?;
         }
-        if let Some(choice) = choice(options.tool_choice.as_ref(), own, hosted) {
+        // Without a function there is nothing to forbid.
+        let asked = options.tool_choice.as_ref();
+        let asked = asked.filter(|choice| !options.tools.is_empty() || choice.is_forced());
+        if let Some(choice) = choice(asked, own, hosted) {
             body.field("tool_choice", &choice)?;
         }
     } else if options
@@ -93,6 +96,12 @@ fn choice(
         None if own.allowed_tools.is_empty() => return None,
         _ => "auto",
     };
+    if word == "none" && !hosted.is_empty() {
+        // The choice is among the declared tools: the loop's last request keeps what the server runs.
+        return Some(
+            json!({"type": "allowed_tools", "mode": "auto", "tools": hosted_only(hosted)}),
+        );
+    }
     if own.allowed_tools.is_empty() || word == "none" {
         return Some(word.into());
     }
@@ -102,6 +111,17 @@ fn choice(
         "mode": word,
         "tools": tools.collect::<Vec<_>>(),
     }))
+}
+
+fn hosted_only(hosted: &[Value]) -> Vec<Value> {
+    let short = |tool: &Value| match tool["name"].as_str() {
+        Some(name) => json!({"type": tool["type"], "name": name}),
+        None => match tool["server_label"].as_str() {
+            Some(label) => json!({"type": tool["type"], "server_label": label}),
+            None => json!({"type": tool["type"]}),
+        },
+    };
+    hosted.iter().map(short).collect()
 }
 
 /// A tool by its name, whoever runs it.
