@@ -274,12 +274,20 @@ pub struct ChatMessageBuilder(Data);
 impl ChatMessageBuilder {
     /// Adds a part.
     pub fn content(mut self, part: impl Into<Content>) -> Self {
+        // Nearly all messages have one part.
+        if self.0.content.is_empty() {
+            self.0.content.reserve_exact(1);
+        }
         self.0.content.push(part.into());
         self
     }
 
     /// Adds parts.
     pub fn contents(mut self, parts: impl IntoIterator<Item = Content>) -> Self {
+        let parts = parts.into_iter();
+        if self.0.content.is_empty() {
+            self.0.content.reserve_exact(parts.size_hint().0);
+        }
         self.0.content.extend(parts);
         self
     }

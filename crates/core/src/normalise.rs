@@ -200,12 +200,12 @@ fn sendable(message: &ChatMessage, labels: &[String]) -> ChatMessage {
 
 fn is_object(call: &ToolCall) -> bool {
     call.is_complete()
-        && call.parsed_arguments().is_ok()
+        && call.arguments_fault().is_none()
         && call.arguments().trim_start().starts_with('{')
 }
 
 fn sendable_arguments(call: &ToolCall) -> String {
-    match call.parsed_arguments() {
+    match call.parse_arguments() {
         Ok(arguments) if arguments.is_empty() => "{}".to_owned(),
         Ok(_) => call.arguments().to_owned(),
         Err(_) => serde_json::json!({ "malformed_arguments": call.arguments() }).to_string(),

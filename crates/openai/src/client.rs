@@ -5,13 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::StreamExt;
 use raf_core::{
     ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
     UpdateStream, emit_stream,
 };
-use raf_wire::{Address, DialogueSetup, Reporter, ToolsCache, Transport, drive};
+use raf_wire::{Address, DialogueSetup, Reporter, Said, ToolsCache, Transport, drive};
 
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::request::{Built, build};
@@ -110,7 +109,7 @@ impl OpenAiChatClient {
         &self.0.base
     }
 
-    pub(crate) fn reporter(&self, url: &Address, model: &str, said: Bytes) -> Reporter {
+    pub(crate) fn reporter(&self, url: &Address, model: &str, said: impl Into<Said>) -> Reporter {
         let options = &self.0.options;
         let headers = options.headers.iter().map(|(_, value)| value.clone());
         let secrets = options.api_key.iter().cloned().chain(headers).collect();

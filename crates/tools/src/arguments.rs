@@ -31,9 +31,9 @@ pub fn prepare_arguments(
     call: &ToolCall,
     schema: &CompiledSchema,
 ) -> Result<ToolArguments, InvalidArguments> {
-    let fault = match call.parsed_arguments() {
+    let fault = match call.parse_arguments() {
         Ok(arguments) => {
-            return validate(arguments.clone(), schema).map_err(|(faults, _)| {
+            return validate(arguments, schema).map_err(|(faults, _)| {
                 InvalidArguments::new(call.name(), faults, call.arguments())
             });
         }

@@ -23,8 +23,8 @@ pub use decoder::Decoder;
 pub use dialogue::{Dialogue, DialogueSetup, Opened, drive};
 pub use endpoint::EndpointKind;
 pub use error::{
-    ErrorSign, RateLimitHeaders, Reporter, SignRow, WireError, duration_text, in_band, read_body,
-    read_error,
+    ErrorSign, RateLimitHeaders, Reporter, Said, SignRow, WireError, duration_text, in_band,
+    read_body, read_error,
 };
 pub use json::{Json, repair};
 pub use limits::{Limits, Timeouts, exceeded};

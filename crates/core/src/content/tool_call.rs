@@ -9,7 +9,7 @@ use super::{ExtraFields, ProviderData};
 
 /// A tool call as the model made it. A cheap handle: cloning copies one pointer.
 ///
-/// The argument text is kept exactly as the model wrote it, for people to see; it is parsed once,
+/// The argument text is kept exactly as the model wrote it, for people to see; it is parsed
 /// when first asked for. JSON form:
 /// `{"type": "tool_call", "id": …, "name": …, "arguments": "raw text", "complete": true}`
 /// (`complete` is left out where true).
@@ -19,7 +19,8 @@ pub struct ToolCall(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     data: Data,
-    parsed: OnceLock<Result<Map<String, Value>, ArgumentsFault>>,
+    fault: OnceLock<Option<Box<ArgumentsFault>>>,
+    parsed: OnceLock<Box<Map<String, Value>>>,
 }
 
 impl PartialEq for Inner {
@@ -126,16 +127,47 @@ impl ToolCall {
         &self.0.data.extra
     }
 
-    /// The arguments as an object, parsed once. Empty, blank and `null` text is an empty object
-    /// (contract D3); 64-bit integers stay exact, larger numbers become floating point.
+    /// The arguments as an object, parsed once and kept with the call. Empty, blank and `null` text is
+    /// an empty object (contract D3); 64-bit integers stay exact, larger numbers become floating point.
     ///
     /// # Errors
     /// What is wrong with a text that is not a JSON object.
     pub fn parsed_arguments(&self) -> Result<&Map<String, Value>, &ArgumentsFault> {
-        self.0
-            .parsed
-            .get_or_init(|| parse(&self.0.data.arguments))
-            .as_ref()
+        if let Some(arguments) = self.0.parsed.get() {
+            return Ok(arguments);
+        }
+        let arguments = self.parse_arguments()?;
+        Ok(self.0.parsed.get_or_init(|| Box::new(arguments)))
+    }
+
+    /// As [`ToolCall::parsed_arguments`], not kept: of a call that stays in a transcript long after it
+    /// was run.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse_arguments(&self) -> Result<Map<String, Value>, &ArgumentsFault> {
+        if let Some(fault) = self.0.fault.get().and_then(Option::as_ref) {
+            return Err(fault);
+        }
+        if let Some(arguments) = self.0.parsed.get() {
+            return Ok((**arguments).clone());
+        }
+        let (arguments, fault) = match parse(&self.0.data.arguments) {
+            Ok(arguments) => (arguments, None),
+            Err(fault) => (Map::new(), Some(Box::new(fault))),
+        };
+        match self.0.fault.get_or_init(|| fault) {
+            None => Ok(arguments),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    /// What is wrong with the argument text, if it is not a JSON object: looked at once.
+    pub fn arguments_fault(&self) -> Option<&ArgumentsFault> {
+        if self.0.fault.get().is_none() {
+            return self.parse_arguments().err();
+        }
+        self.0.fault.get()?.as_deref()
     }
 }
 
@@ -219,6 +251,7 @@ impl ToolCallBuilder {
     pub fn build(self) -> ToolCall {
         ToolCall(Arc::new(Inner {
             data: self.0,
+            fault: OnceLock::new(),
             parsed: OnceLock::new(),
         }))
     }

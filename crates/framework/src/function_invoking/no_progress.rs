@@ -1,6 +1,6 @@
 //! Notices a model that repeats itself: the same calls with the same results (contract F4). Pure.
 
-use raf_core::canonical_object;
+use raf_core::{ToolCall, canonical_object};
 use raf_tools::{BatchCall, ResultDigest};
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const WARNING: &str = "\n[You have made the same calls with the same results before. \
     Do something else, or answer with what you have.]";
 
-/// The calls of a round: tool and canonical arguments each.
+/// The calls of a round: tool and argument text each, as the model wrote it.
 pub(super) type RoundCalls = Vec<(String, String)>;
 
 /// The rounds in a row that were identical.
@@ -27,19 +27,25 @@ pub(super) enum Repetition {
     End,
 }
 
-/// The calls of a round as they are compared.
+/// The calls of a round as they are kept.
 pub(super) fn round_calls(calls: &[BatchCall]) -> RoundCalls {
-    calls
-        .iter()
-        .map(|call| (call.tool_name().to_owned(), arguments(call)))
-        .collect()
+    let kept = |call: &BatchCall| {
+        let arguments = call.call.arguments().to_owned();
+        (call.tool_name().to_owned(), arguments)
+    };
+    calls.iter().map(kept).collect()
 }
 
-fn arguments(call: &BatchCall) -> String {
-    match call.call.parsed_arguments() {
-        Ok(arguments) => canonical_object(arguments),
-        Err(_) => call.call.arguments().to_owned(),
-    }
+/// Whether two argument texts say the same. Equal texts do; others are read only then.
+fn is_same_text(one: &str, other: &str) -> bool {
+    let canonical = |text: &str| {
+        let call = ToolCall::new("", "", text);
+        call.parse_arguments().map_or_else(
+            |_| text.to_owned(),
+            |arguments| canonical_object(&arguments),
+        )
+    };
+    one == other || canonical(one) == canonical(other)
 }
 
 impl NoProgress {
@@ -47,7 +53,7 @@ impl NoProgress {
     /// last result must be held until all are known.
     pub(super) fn may_warn(&self, calls: &[BatchCall], limit: u32) -> bool {
         let is_same = |((tool, known), call): (&(String, String), &BatchCall)| {
-            tool == call.tool_name() && *known == arguments(call)
+            tool == call.tool_name() && is_same_text(known, call.call.arguments())
         };
         limit >= 3
             && self.count + 2 == limit
@@ -65,7 +71,13 @@ impl NoProgress {
         if limit == 0 {
             return Repetition::GoOn;
         }
-        if self.calls == calls && self.results == results {
+        let is_same = |(one, other): (&(String, String), &(String, String))| {
+            one.0 == other.0 && is_same_text(&one.1, &other.1)
+        };
+        if self.results == results
+            && self.calls.len() == calls.len()
+            && self.calls.iter().zip(&calls).all(is_same)
+        {
             self.count += 1;
         } else {
             *self = Self {

@@ -43,8 +43,8 @@ pub(super) fn classify(
             (Some(used), Some(limit)) => used >= u64::from(limit),
             _ => false,
         };
-        let unparsable = last.parsed_arguments().is_err() || !last.is_complete();
-        return if budget_used && unparsable {
+        let is_unreadable = || last.arguments_fault().is_some() || !last.is_complete();
+        return if budget_used && is_unreadable() {
             ReplyKind::Truncated(FinishReason::Length)
         } else {
             ReplyKind::Calls

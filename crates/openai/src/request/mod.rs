@@ -15,8 +15,7 @@ use raf_core::{
     ChatClientRunOptions, ChatMessage, Content, Error, JsonSchemaFormat, ResponseFormat, Result,
     ToolChoice, is_valid_history, normalise,
 };
-
-use raf_wire::{BodyWriter, Restore, ToolsCache, schema_for_answer, tool_name};
+use raf_wire::{BodyWriter, Restore, Said, ToolsCache, schema_for_answer, tool_name};
 use serde::Serialize;
 
 use crate::Dialect;
@@ -25,8 +24,8 @@ use crate::dialect::{ForcedToolChoice, Rules, SchemaSupport, TokenLimitField};
 /// A request that can be sent.
 pub(crate) struct Built {
     pub(crate) body: Bytes,
-    /// What the messages said: a part of the body.
-    pub(crate) said: Bytes,
+    /// What the messages said, each as it stands in the body.
+    pub(crate) said: Said,
     pub(crate) restore: Restore,
 }
 
@@ -64,9 +63,10 @@ pub(crate) fn build(
         .collect();
     let length: usize = pieces.iter().map(|piece| piece.len() + 1).sum();
 
-    let mut body = BodyWriter::new(length + 1024, options);
+    let tools = tools::rendered(&options.tools, messages, rules, cache)?;
+    let mut body = BodyWriter::new(length + tools.json.len() + 512, options);
     body.field("model", model)?;
-    let start = body.raw_field("messages", |text| {
+    body.raw_field("messages", |text| {
         text.push(b'[');
         for (place, piece) in pieces.iter().enumerate() {
             if place > 0 {
@@ -76,7 +76,6 @@ pub(crate) fn build(
         }
         text.push(b']');
     });
-    let end = body.position();
     body.field("stream", &streaming)?;
     if streaming && rules.stream_usage {
         body.raw_field("stream_options", |text| {
@@ -84,7 +83,6 @@ pub(crate) fn build(
         });
     }
     write_sampling(&mut body, options, rules)?;
-    let tools = tools::rendered(&options.tools, messages, rules, cache)?;
     if tools.is_empty() {
         if options
             .tool_choice
@@ -104,10 +102,9 @@ pub(crate) fn build(
     if let Some(format) = options.response_format.as_ref() {
         write_response_format(&mut body, format, rules)?;
     }
-    let text = body.finish()?;
     Ok(Built {
-        said: text.slice(start.min(end)..end),
-        body: text,
+        said: Said::from(pieces),
+        body: body.finish()?,
         restore: tools.restore.clone(),
     })
 }

@@ -265,8 +265,8 @@ impl Preparation<'_> {
         let facts = &record.facts;
         let rewritten = record
             .call
-            .parsed_arguments()
-            .is_ok_and(|written| *written != arguments);
+            .parse_arguments()
+            .is_ok_and(|written| written != arguments);
         Ok(ReadyCall {
             attempt: record.attempts + 1,
             resumption: facts.answer.as_ref().map(|answer| {
@@ -308,12 +308,12 @@ impl Preparation<'_> {
         let idle = options.middleware.is_empty()
             && options.argument_handler.is_none()
             && options.aliases.is_empty();
-        let Ok(parsed) = call.parsed_arguments() else {
-            return Ok((ToolArguments::new(), false));
-        };
         if idle {
             return Ok((ToolArguments::new(), false));
         }
+        let Ok(parsed) = call.parse_arguments() else {
+            return Ok((ToolArguments::new(), false));
+        };
         let mut preparing = PreparingCall {
             tool,
             call,
@@ -338,7 +338,7 @@ impl Preparation<'_> {
         }));
         match outcome {
             Ok(Ok(())) => {
-                let rewritten = preparing.arguments != *parsed;
+                let rewritten = preparing.arguments != parsed;
                 Ok((preparing.arguments, rewritten))
             }
             Ok(Err(error)) => Err((error_class(error.kind(), false), Some(failed_text(&error)))),

@@ -8,7 +8,6 @@ mod timestamp;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use raf_core::{Error, ErrorKind, RetryStatus};
 
 use crate::endpoint::EndpointKind;
@@ -16,6 +15,7 @@ use crate::transport::Head;
 
 pub use envelope::{WireError, in_band, read_body, read_error};
 pub use phrases::{ErrorSign, SignRow};
+pub use redact::Said;
 pub use retry_hint::{RateLimitHeaders, duration_text};
 
 /// Makes the errors of one exchange: knows where it goes and what must not be told on.
@@ -28,7 +28,7 @@ struct Exchange {
     endpoint: String,
     model: String,
     secrets: Vec<String>,
-    request: Bytes,
+    request: Said,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -46,14 +46,14 @@ impl Reporter {
         endpoint: impl Into<String>,
         model: impl Into<String>,
         secrets: Vec<String>,
-        request: Bytes,
+        request: impl Into<Said>,
     ) -> Self {
         Self(Arc::new(Exchange {
             kind,
             endpoint: endpoint.into(),
             model: model.into(),
             secrets,
-            request,
+            request: request.into(),
         }))
     }
 

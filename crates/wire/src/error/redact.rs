@@ -1,5 +1,55 @@
 //! Takes out of a server's words what must not be told on: keys, and what the request said.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// What the messages of a request said: as the body has it, or as it was put together.
+#[derive(Clone, Debug)]
+pub struct Said(Pieces);
+
+#[derive(Clone, Debug)]
+enum Pieces {
+    Body(Bytes),
+    Messages(Vec<Arc<str>>),
+}
+
+impl Default for Said {
+    /// Nothing.
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl From<Bytes> for Said {
+    fn from(body: Bytes) -> Self {
+        Self(Pieces::Body(body))
+    }
+}
+
+impl From<Vec<Arc<str>>> for Said {
+    fn from(messages: Vec<Arc<str>>) -> Self {
+        Self(Pieces::Messages(messages))
+    }
+}
+
+impl Said {
+    fn is_empty(&self) -> bool {
+        match &self.0 {
+            Pieces::Body(body) => body.is_empty(),
+            Pieces::Messages(messages) => messages.is_empty(),
+        }
+    }
+
+    fn contains(&self, stretch: &[u8]) -> bool {
+        let is_in = |text: &[u8]| memchr::memmem::find(text, stretch).is_some();
+        match &self.0 {
+            Pieces::Body(body) => is_in(body),
+            Pieces::Messages(messages) => messages.iter().any(|text| is_in(text.as_bytes())),
+        }
+    }
+}
+
 /// The most characters of a server's message that are kept.
 const LONGEST: usize = 500;
 
@@ -38,7 +88,7 @@ const KEY_PREFIXES: &[&str] = &[
 
 /// The message without keys (the configured one, and what looks like one) and without stretches of
 /// the request, shortened.
-pub(super) fn clean(message: &str, secrets: &[&str], request: &[u8]) -> String {
+pub(super) fn clean(message: &str, secrets: &[&str], request: &Said) -> String {
     let mut text: String = message
         .chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
@@ -84,7 +134,7 @@ fn without_keys(text: &str) -> String {
 }
 
 /// Replaces every stretch that also stands in the request.
-fn without_request(text: &str, request: &[u8]) -> String {
+fn without_request(text: &str, request: &Said) -> String {
     let bytes = text.as_bytes();
     if request.is_empty() || bytes.len() < REPEATED {
         return text.to_owned();
@@ -95,12 +145,12 @@ fn without_request(text: &str, request: &[u8]) -> String {
     while at + REPEATED <= bytes.len() {
         let window = &bytes[at..at + REPEATED];
         let is_start = text.is_char_boundary(at);
-        if !is_start || memchr::memmem::find(request, window).is_none() {
+        if !is_start || !request.contains(window) {
             at += 1;
             continue;
         }
         let mut end = at + REPEATED;
-        while end < bytes.len() && memchr::memmem::find(request, &bytes[at..=end]).is_some() {
+        while end < bytes.len() && request.contains(&bytes[at..=end]) {
             end += 1;
         }
         while !text.is_char_boundary(end) {
@@ -117,29 +167,38 @@ fn without_request(text: &str, request: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::Said;
+
+    fn clean(message: &str, secrets: &[&str], request: &'static str) -> String {
+        let body = Said::from(bytes::Bytes::from_static(request.as_bytes()));
+        let cleaned = super::clean(message, secrets, &body);
+        // Whether it is given whole or in pieces is the same.
+        let pieces = Said::from(vec![request.into()]);
+        assert_eq!(super::clean(message, secrets, &pieces), cleaned);
+        cleaned
+    }
 
     #[test]
     fn keys_are_taken_out() {
         assert_eq!(
-            clean("Incorrect API key provided: sk-test-12345.", &[], b""),
+            clean("Incorrect API key provided: sk-test-12345.", &[], ""),
             "Incorrect API key provided: [redacted]."
         );
         assert_eq!(
-            clean("key hunter22 is bad", &["hunter22"], b""),
+            clean("key hunter22 is bad", &["hunter22"], ""),
             "key [redacted] is bad"
         );
         assert_eq!(
-            clean("Bearer abcdefgh12 refused", &[], b""),
+            clean("Bearer abcdefgh12 refused", &[], ""),
             "Bearer [redacted] refused"
         );
         let innocent = "The model sk- gpt-4o-2024-11-20 (org-x) is not key-ed";
-        assert_eq!(clean(innocent, &[], b""), innocent);
+        assert_eq!(clean(innocent, &[], ""), innocent);
     }
 
     #[test]
     fn what_the_request_said_is_taken_out() {
-        let request = br#"{"messages":[{"content":"my mother's maiden name is Smith"}]}"#;
+        let request = r#"{"messages":[{"content":"my mother's maiden name is Smith"}]}"#;
         assert_eq!(
             clean(
                 "bad input: my mother's maiden name is Smith, sorry",
@@ -156,6 +215,6 @@ mod tests {
 
     #[test]
     fn long_messages_are_cut() {
-        assert!(clean(&"ä".repeat(5000), &[], b"").chars().count() <= 501);
+        assert!(clean(&"ä".repeat(5000), &[], "").chars().count() <= 501);
     }
 }
