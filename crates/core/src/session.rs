@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::content::ToolResult;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Occurrence, random_hex};
 use crate::message::{ChatMessage, MessageRole};
 use crate::normalise::normalise;
-use crate::record::PausedRun;
+use crate::record::{PausedRun, read_form};
 use crate::run_store::WriteOutcome;
 use crate::session_store::{ISessionStore, InMemorySessionStore};
 
@@ -98,9 +98,28 @@ pub struct SessionRecord {
     /// The run that waits for the outside, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_run: Option<PausedRun>,
+    /// Members that this version does not know: they are written back as they were read.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
 }
 
 impl SessionRecord {
+    /// The JSON form, as stores keep it.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| {
+            Error::new(ErrorKind::Store, "a session has no JSON form").with_source(error)
+        })
+    }
+
+    /// A session from its JSON form. Members that this version does not know are kept.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) with the code `later_format` if a later version
+    /// wrote it, with the code `corrupt` if it is no session.
+    pub fn from_json(json: &str) -> Result<Self> {
+        read_form(json, "session", FORMAT, |record: &Self| record.format)
+    }
+
     /// An empty session.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
@@ -110,6 +129,7 @@ impl SessionRecord {
             messages: Vec::new(),
             metadata: Map::new(),
             paused_run: None,
+            unknown: Map::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod contract;
 mod endpoint;
+mod faulty_run_store;
 pub mod invariants;
 mod latch;
 mod polls;
@@ -16,6 +17,7 @@ mod tools;
 pub mod wire;
 
 pub use endpoint::{EndpointWire, ScriptedEndpoint};
+pub use faulty_run_store::{FaultyRunStore, WriteFault};
 pub use latch::Latch;
 pub use polls::{Interrupted, PollRun, cancel_after_polls, drop_after_polls, poll_n};
 pub use probe::Probe;

@@ -3,6 +3,8 @@
 //! - [`decorator_contract!`](crate::decorator_contract): laws of a layer around another client.
 //! - [`provider_contract!`](crate::provider_contract): laws of a provider, over real HTTP.
 //! - [`tool_contract!`](crate::tool_contract): laws of a tool.
+//! - [`run_store_contract!`](crate::run_store_contract): laws of a store of runs.
+//! - [`session_store_contract!`](crate::session_store_contract): laws of a store of sessions.
 //!
 //! Each macro makes a module whose tests are named after the laws; a law that cannot hold for an
 //! implementation is skipped with a written reason, which its test prints:
@@ -24,7 +26,12 @@
 //! and look for `_contract!(` followed by `name: Type`.
 
 pub mod decorator;
+mod in_memory;
 pub mod provider;
+#[expect(clippy::unwrap_used, reason = "a law fails by a panic")]
+pub mod run_store;
+#[expect(clippy::unwrap_used, reason = "a law fails by a panic")]
+pub mod session_store;
 #[expect(clippy::unused_async, reason = "every law has the same form")]
 pub mod tool;
 
@@ -32,6 +39,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
+
+pub use in_memory::InMemoryFixture;
 
 /// Runs a law on a current-thread runtime with a paused clock, unless it is skipped.
 #[doc(hidden)]

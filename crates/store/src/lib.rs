@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+
+mod claims;
+mod error;
+mod options;
+mod record_row;
+mod session_row;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod turns;
+
+pub use options::StoreOptions;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
