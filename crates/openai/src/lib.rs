@@ -10,6 +10,9 @@ mod response;
 mod responses;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub use client::OpenAiChatClient;
 pub use dialect::{
     AssistantLast, CallIds, ContentBesideCalls, Dialect, ForcedToolChoice, KNOWN_DIALECTS,

@@ -19,7 +19,7 @@ use super::run_options::ResponsesContinuation;
 const MOST_RESUMES: u32 = 5;
 
 /// The first wait before a response is asked for again; it doubles up to the longest one.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
+const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
@@ -65,6 +65,7 @@ pub(super) async fn drive(
     let can_resume = asked.can_resume;
     let mut reply = ResponsesReply::new(asked, reporter, &limits);
     let mut fruitless = 0;
+    let mut polls = 0;
     let finish = loop {
         let before = reply.last_sequence();
         let heard = dialogue
@@ -72,8 +73,8 @@ pub(super) async fn drive(
             .await;
         let wait = match heard {
             Ok(_) if can_resume && reply.is_unfinished() => {
-                reply.goes_on();
-                wait(2)
+                polls += 1;
+                wait(polls)
             }
             Ok(finish) => break finish,
             Err(error) if can_resume && is_cut(&error) => {
@@ -86,6 +87,7 @@ pub(super) async fn drive(
             }
             Err(error) => return Err(give_up(error, &mut reply, &mut out).await),
         };
+        reply.goes_on();
         opened = match again(&mut dialogue, &run, &mut reply, wait).await {
             Ok(opened) => opened,
             Err(error) => return Err(give_up(error, &mut reply, &mut out).await),

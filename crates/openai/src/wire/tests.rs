@@ -2,20 +2,17 @@
 //!
 //! `PROPTEST_CASES=200000 cargo test --release -p raf-openai mutated` runs it for a while.
 
-use std::path::Path;
-use std::sync::OnceLock;
-
 use bytes::Bytes;
 use proptest::prelude::*;
-use raf_core::AgentResponseUpdate;
-use serde_json::Value;
-
 use raf_wire::{Decoder, Json, Limits, Reporter, WireReply};
 
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::response::Reply;
+use crate::tests::{CHAT_CASES, Corpus, cases, mutation, said};
 use crate::wire::chunk::{Chunk, FrameHead};
 use crate::wire::loose;
+
+static CORPUS: Corpus = Corpus::of(CHAT_CASES);
 
 /// What the decoder makes of a body: updates and end, as text. Ids that it made up are left out.
 fn decode(body: &[u8], cut: usize, limits: &Limits) -> Vec<String> {
@@ -26,28 +23,12 @@ fn decode(body: &[u8], cut: usize, limits: &Limits) -> Vec<String> {
         Vec::new(),
         Bytes::new(),
     );
-    let mut reply = Reply::new("test", reporter, limits, true);
-    let mut decoder = Decoder::new(limits);
-    let mut end = Ok(());
-    for read in body.chunks(cut.max(1)) {
-        end = decoder.push(read, &mut reply).map(|_| ());
-        if end.is_err() || reply.is_done() {
-            break;
-        }
-    }
-    if end.is_ok() && !reply.is_done() {
-        end = decoder.finish(&mut reply);
-    }
-    let end = match end.and_then(|()| reply.conclude()) {
-        Ok(finish) => format!("{finish:?}"),
-        Err(error) => {
-            reply.abandon();
-            error.to_string()
-        }
-    };
-    let mut said: Vec<String> = reply.updates.iter().map(said).collect();
-    said.push(end);
-    said
+    crate::tests::decode(
+        body,
+        cut,
+        limits,
+        Reply::new("test", reporter, limits, true),
+    )
 }
 
 /// What a reply says of a single frame, read in one of the ways.
@@ -72,155 +53,6 @@ fn said_of_frame(read: impl FnOnce(&mut Reply) -> raf_core::Result<()>) -> Vec<S
     said
 }
 
-fn said(update: &AgentResponseUpdate) -> String {
-    match update {
-        AgentResponseUpdate::ToolCallEnd { position, call } => {
-            let is_own = call.id().len() == 17 && call.id().starts_with("call_");
-            let id = if is_own { "?" } else { call.id() };
-            format!(
-                "{position} {id} {} {} {}",
-                call.name(),
-                call.arguments(),
-                call.is_complete()
-            )
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-/// The bodies of all wire cases but the largest.
-fn corpus() -> &'static [Vec<u8>] {
-    static CORPUS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    CORPUS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/cases");
-        let mut files: Vec<_> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|file| file.unwrap().path())
-            .collect();
-        files.sort();
-        files
-            .iter()
-            .filter_map(|file| body(&std::fs::read_to_string(file).unwrap()))
-            .collect()
-    })
-}
-
-fn body(case: &str) -> Option<Vec<u8>> {
-    let case: Value = serde_json::from_str(case).unwrap();
-    let input = &case["input"];
-    match input.as_array() {
-        Some(reads) => {
-            let reads: Option<Vec<&str>> = reads.iter().map(Value::as_str).collect();
-            Some(reads?.concat().into_bytes())
-        }
-        None => Some(input["body"].as_str()?.as_bytes().to_vec()),
-    }
-}
-
-/// One change of a body. Places are fractions of its length.
-#[derive(Clone, Debug)]
-enum Mutation {
-    Insert(u16, Vec<u8>),
-    Delete(u16, u8),
-    Repeat(u16, u8),
-    /// Replaces what stands between two structural bytes: a token, mostly.
-    Token(u16, &'static str),
-    /// Goes on with another body.
-    Splice(u16, u16),
-    Truncate(u16),
-}
-
-fn mutation() -> impl Strategy<Value = Mutation> {
-    let token = prop::sample::select(vec![
-        "null",
-        "\"\"",
-        "0",
-        "-1",
-        "1e300",
-        "true",
-        "{}",
-        "[]",
-        "[null]",
-        "\"\\ud800\"",
-        "\"{}\"",
-        "\"[DONE]\"",
-        "[[[[[[",
-        "\"call_1\"",
-        "\"length\"",
-        "\"error\"",
-        "4000000000",
-        "\"<think>\"",
-        "\"</think>\"",
-        "\n",
-        "\r",
-        "\n\ndata: ",
-        "data: [DONE]\n",
-        "event: error\n",
-        "\u{feff}",
-        "\"{\\\"a\\\":1}\"",
-        "\"index\":0",
-        "\"id\":\"x\"",
-        "\"name\":\"f\"",
-    ]);
-    let bytes = prop::collection::vec(any::<u8>(), 1..4);
-    prop_oneof![
-        2 => (any::<u16>(), bytes).prop_map(|(at, bytes)| Mutation::Insert(at, bytes)),
-        2 => (any::<u16>(), any::<u8>()).prop_map(|(at, length)| Mutation::Delete(at, length)),
-        2 => (any::<u16>(), any::<u8>()).prop_map(|(at, length)| Mutation::Repeat(at, length)),
-        5 => (any::<u16>(), token).prop_map(|(at, token)| Mutation::Token(at, token)),
-        1 => (any::<u16>(), any::<u16>()).prop_map(|(at, other)| Mutation::Splice(at, other)),
-        1 => any::<u16>().prop_map(Mutation::Truncate),
-    ]
-}
-
-fn mutate(mut body: Vec<u8>, mutations: &[Mutation]) -> Vec<u8> {
-    for mutation in mutations {
-        let place = |at: u16| usize::from(at) * body.len() / 65_536;
-        let end = |from: usize, length: u8| (from + usize::from(length)).min(body.len());
-        match mutation {
-            Mutation::Insert(at, bytes) => {
-                let at = place(*at);
-                body.splice(at..at, bytes.iter().copied());
-            }
-            Mutation::Delete(at, length) => {
-                let at = place(*at);
-                body.drain(at..end(at, *length));
-            }
-            Mutation::Repeat(at, length) => {
-                let at = place(*at);
-                let again = body[at..end(at, *length)].to_vec();
-                body.splice(at..at, again);
-            }
-            Mutation::Token(at, token) => {
-                let at = place(*at);
-                let is_edge = |byte: &u8| b",:[]{}\n".contains(byte);
-                let from = body[..at]
-                    .iter()
-                    .rposition(is_edge)
-                    .map_or(0, |edge| edge + 1);
-                let length = body[from..].iter().position(is_edge).unwrap_or(0);
-                body.splice(from..from + length, token.bytes());
-            }
-            Mutation::Splice(at, other) => {
-                let all = corpus();
-                let other = &all[usize::from(*other) % all.len()];
-                body.truncate(place(*at));
-                body.extend_from_slice(&other[other.len() / 2..]);
-            }
-            Mutation::Truncate(at) => body.truncate(place(*at)),
-        }
-    }
-    body
-}
-
-/// As many cases as the environment asks for.
-fn cases(default: u32) -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    asked
-        .and_then(|asked| asked.parse().ok())
-        .unwrap_or(default)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: cases(1500),
@@ -234,7 +66,7 @@ proptest! {
         case in any::<prop::sample::Index>(),
         mutations in prop::collection::vec(mutation(), 0..6),
     ) {
-        let body = mutate(corpus()[case.index(corpus().len())].clone(), &mutations);
+        let body = CORPUS.mutated(case, &mutations);
         let limits = Limits::default().with_calls(16).with_argument_bytes(2000);
         let whole = decode(&body, usize::MAX, &limits);
         for cut in [1, 7] {
@@ -258,7 +90,7 @@ proptest! {
         case in any::<prop::sample::Index>(),
         mutations in prop::collection::vec(mutation(), 0..4),
     ) {
-        let body = mutate(corpus()[case.index(corpus().len())].clone(), &mutations);
+        let body = CORPUS.mutated(case, &mutations);
         let body = String::from_utf8_lossy(&body);
         let mut head = FrameHead::default();
         for line in body.lines().filter_map(|line| line.strip_prefix("data:")) {
@@ -285,7 +117,8 @@ proptest! {
 /// How many frames of the corpus are read fast: it is there for the plain ones.
 #[test]
 fn plain_frames_are_read_fast() {
-    let frames: Vec<&str> = corpus()
+    let frames: Vec<&str> = CORPUS
+        .bodies()
         .iter()
         .filter_map(|body| std::str::from_utf8(body).ok())
         .flat_map(str::lines)

@@ -17,7 +17,7 @@ pub(super) struct Delta<'a> {
     part: Option<u64>,
     item_id: Cow<'a, str>,
     delta: Cow<'a, str>,
-    sequence: Option<u64>,
+    pub(super) sequence: Option<u64>,
 }
 
 impl<'a> Delta<'a> {

@@ -134,6 +134,9 @@ impl Item {
     }
 }
 
+/// How many items a response may have: each event looks for its own among them.
+pub(super) const MOST_ITEMS: usize = 4096;
+
 /// The items of a response, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Items(pub(super) Vec<Item>);

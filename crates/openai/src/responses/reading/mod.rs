@@ -12,3 +12,6 @@ mod reply;
 mod spoken;
 
 pub(crate) use reply::{Asked, ResponsesReply};
+
+#[cfg(test)]
+mod tests;

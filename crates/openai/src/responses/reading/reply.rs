@@ -1,12 +1,12 @@
 //! One reply, from what its events say to the updates of the stream.
 
 use raf_core::{AgentResponseUpdate, Finish, MessageRole, ResponseMetadata, Result, Usage};
-use raf_wire::{Head, Json, Limits, Reporter, WireError, WireReply};
+use raf_wire::{Head, Json, Limits, Reporter, WireError, WireReply, exceeded};
 
 use super::delta::Delta;
 use super::ending::Ending;
 use super::event;
-use super::item::{ItemKind, Items, Key, ThoughtKind};
+use super::item::{ItemKind, Items, Key, MOST_ITEMS, ThoughtKind};
 use crate::wire::usage;
 
 /// What the reading must know of the request.
@@ -46,6 +46,7 @@ pub(crate) struct ResponsesReply {
     pub(super) unexplained: Option<WireError>,
     pub(super) usage: Option<Usage>,
     last_sequence: Option<u64>,
+    known_until: Option<u64>,
     has_end_mark: bool,
 }
 
@@ -68,6 +69,7 @@ impl ResponsesReply {
             unexplained: None,
             usage: None,
             last_sequence: None,
+            known_until: None,
             has_end_mark: false,
         }
     }
@@ -87,12 +89,28 @@ impl ResponsesReply {
         matches!(self.ending, Some(Ending::Unfinished(_)))
     }
 
-    /// Forgets that the response was not finished: it is asked for again.
+    /// The response is asked for again, behind what came of it: a server that sends that once more is
+    /// not listened to.
     pub(crate) fn goes_on(&mut self) {
         self.ending = None;
+        self.has_end_mark = false;
+        self.known_until = self.last_sequence;
         for item in &mut self.items.0 {
             item.is_confirmed = false;
         }
+    }
+
+    /// Whether an event came before the stream broke off. Numbers say so in a stream that was taken up
+    /// again, and nowhere else.
+    fn is_known(&self, number: Option<u64>) -> bool {
+        number.is_some() && number <= self.known_until
+    }
+
+    fn check_items(&self) -> Result<()> {
+        if self.items.0.len() > MOST_ITEMS {
+            return Err(exceeded("items", MOST_ITEMS));
+        }
+        Ok(())
     }
 
     pub(super) fn sequence(&mut self, number: Option<u64>) {
@@ -245,13 +263,23 @@ impl WireReply for ResponsesReply {
             return Ok(false);
         }
         match Delta::parse(line) {
-            Some(delta) => delta.apply(self),
+            Some(delta) if self.is_known(delta.sequence) => Ok(true),
+            Some(delta) => {
+                let is_read = delta.apply(self)?;
+                self.check_items()?;
+                Ok(is_read)
+            }
             None => Ok(false),
         }
     }
 
     fn frame(&mut self, name: &str, frame: &Json) -> Result<()> {
-        event::apply(name, frame, self)
+        let number = frame.get("sequence_number").and_then(Json::as_count);
+        if self.is_known(number) {
+            return Ok(());
+        }
+        event::apply(name, frame, self)?;
+        self.check_items()
     }
 
     fn is_frame(&self, line: &Json) -> bool {
