@@ -240,3 +240,6 @@ impl Blocks {
         self.blocks.len() - 1
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,19 +112,17 @@ impl Arranged {
         })
     }
 
-    /// Brings a conversation that ends with the assistant into a form that is taken.
-    pub(super) fn settle_end(&mut self, is_continued: bool, takes_prefill: bool) {
-        let Some(last) = self.turns.last_mut().filter(|last| !last.is_user) else {
-            return;
-        };
-        if is_continued {
-            return;
-        }
-        if !takes_prefill {
+    /// Puts a turn of the user behind the assistant's last, where that may not be gone on with.
+    pub(super) fn end_with_user(&mut self) {
+        if self.turns.last().is_some_and(|last| !last.is_user) {
             self.turns.push(Turn::of(GO_ON));
-            return;
         }
-        if let Some(piece) = last.pieces.last_mut()
+    }
+
+    /// Takes the blanks off the end of a conversation that ends with the assistant.
+    pub(super) fn trim_end(&mut self) {
+        let last = self.turns.last_mut().filter(|last| !last.is_user);
+        if let Some(piece) = last.and_then(|last| last.pieces.last_mut())
             && let Some(trimmed) = without_blanks_at_end(&piece.json)
         {
             piece.json = trimmed.into();

@@ -75,10 +75,10 @@ pub(crate) fn build(request: &Request<'_>, cache: &ToolsCache) -> Result<Built> 
         request.model,
     );
     let settled = settings::settle(request, &model, arranged.lacks_thinking())?;
-    arranged.settle_end(
-        request.is_continued,
-        rules.takes_prefill(&model) && !settled.thinks,
-    );
+    let takes_prefill = rules.takes_prefill(&model) && !settled.thinks;
+    if !takes_prefill && !request.is_continued {
+        arranged.end_with_user();
+    }
     let mut tools = tools::write(request, messages, cache)?;
     cache::mark(
         &mut arranged,
@@ -88,6 +88,10 @@ pub(crate) fn build(request: &Request<'_>, cache: &ToolsCache) -> Result<Built> 
         rules,
         request.model,
     )?;
+    // Last, since pieces with breakpoints are written anew. A paused turn goes back as it came.
+    if !request.is_continued {
+        arranged.trim_end();
+    }
 
     let length = arranged.length() + tools.json.len() + 1024;
     let mut body = BodyWriter::new(length, request.options);
