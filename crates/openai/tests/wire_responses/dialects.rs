@@ -46,7 +46,7 @@ pub(crate) fn with_capability(dialect: ResponsesDialect, capability: &str) -> Re
             _ => ReasoningReplay::Never,
         }),
         "instructions_with_previous" => dialect.with_instructions_beside_previous(is_true),
-        "codex_backend" => dialect.with_instructions_field(is_true),
+        "codex_backend" if is_true => ResponsesDialect::named("codex").expect("it is known"),
         "hosted_tools" | "hosted_items" => dialect.with_hosted_tools(is_true),
         "strict_input_items" => dialect.with_strict_items(is_true),
         "previous_response_id" | "server_state" => dialect.with_server_state_support(is_true),

@@ -42,14 +42,37 @@ pub(crate) fn read_history(case: &WireCase, provider: &str) -> Vec<ChatMessage> 
         reader.item(&item);
     }
     reader.close();
+    mark_held(&mut reader.messages, must_send, provider);
     reader.messages
+}
+
+/// Where the request that works goes on with a response, what it leaves out is that response and what
+/// came before it.
+fn mark_held(messages: &mut [ChatMessage], must_send: &Value, provider: &str) {
+    let Some(id) = must_send["previous_response_id"].as_str() else {
+        return;
+    };
+    let is_sent = |call: &ToolCall| {
+        let sent = list(&must_send["input"]).iter();
+        let mut calls = sent.filter(|item| kind(item).ends_with("_call"));
+        calls.any(|item| item["call_id"] == call.id())
+    };
+    let replies = messages.iter_mut().rev();
+    let mut replies = replies.filter(|message| message.role() == MessageRole::Assistant);
+    if let Some(held) = replies.find(|message| !message.tool_calls().any(is_sent)) {
+        let mark = json!({"type": "response", "id": id, "raf_provider": provider});
+        let mark = Content::Unknown(UnknownContent::new(mark));
+        *held = held.to_builder().content(mark).build();
+    }
 }
 
 /// What makes two items the same one.
 fn identity(item: &Value) -> Value {
     let id = match kind(item) {
         "message" => json!([item["role"], item["content"]]),
-        "function_call" | "function_call_output" => item["call_id"].clone(),
+        kind if item.get("call_id").is_some() && kind != "local_shell_call" => {
+            item["call_id"].clone()
+        }
         _ => item["id"].clone(),
     };
     json!([kind(item), id])
@@ -138,12 +161,12 @@ impl Reader {
                 let parts = list(&item["content"]).iter().map(read_part);
                 self.messages.push(ChatMessage::new(role, parts));
             }
-            "function_call" => {
+            "function_call" | "custom_tool_call" => {
                 self.begin_model();
                 let call = self.call(item);
                 self.open.push(Content::ToolCall(call));
             }
-            "function_call_output" => self.output(item),
+            "function_call_output" | "custom_tool_call_output" => self.output(item),
             "reasoning" => {
                 self.begin_model();
                 let parts = list(&item["content"]).iter();
@@ -159,7 +182,7 @@ impl Reader {
                 }
                 self.open.push(Content::Reasoning(part));
             }
-            kind if kind.ends_with("_response") => {
+            kind if kind.ends_with("_response") || kind == "local_shell_call_output" => {
                 self.close();
                 let part = Content::Unknown(UnknownContent::new(item.clone()));
                 self.messages
@@ -202,7 +225,9 @@ impl Reader {
             None => "{}".to_owned(),
         };
         let mut members: Map<String, Value> = item.as_object().cloned().unwrap_or_default();
-        for known in ["type", "name", "arguments"] {
+        let input = members.get("input").and_then(Value::as_str);
+        let arguments = input.map_or(arguments, str::to_owned);
+        for known in ["name", "arguments"] {
             members.remove(known);
         }
         ToolCall::builder(text("call_id"), text("name"), arguments)
@@ -222,15 +247,13 @@ impl Reader {
                 call.id() == id || item.is_some_and(|item| *item == id)
             });
         let id = of_call.map_or(id, ToolCall::id).to_owned();
-        let output = match &item["output"] {
-            Value::String(text) => text.clone(),
-            Value::Array(parts) => parts
-                .iter()
-                .filter_map(|part| part["text"].as_str())
-                .collect(),
-            value => value.to_string(),
+        let contents = match &item["output"] {
+            Value::String(text) => vec![Content::text(text)],
+            Value::Array(parts) => parts.iter().map(read_part).collect(),
+            value => vec![Content::text(value.to_string())],
         };
-        let message = ChatMessage::tool(ToolResult::new(&id, ToolOutcome::Ok, output));
+        let result = ToolResult::builder(&id, ToolOutcome::Ok).content(contents);
+        let message = ChatMessage::tool(result.build());
         if of_call.is_none() {
             self.messages.push(message);
             return;
@@ -261,7 +284,10 @@ fn read_part(part: &Value) -> Content {
     let text = |name: &str| part[name].as_str().unwrap_or("");
     match text("type") {
         "input_text" | "output_text" | "text" => Content::text(text("text")),
-        "input_image" => Content::Image(MediaContent::url(text("image_url"))),
+        "input_image" | "image_url" => {
+            let url = part["image_url"]["url"].as_str();
+            Content::Image(MediaContent::url(url.unwrap_or(text("image_url"))))
+        }
         "input_file" => {
             let data = text("file_data");
             let data = data.rsplit(',').next().unwrap_or(data);

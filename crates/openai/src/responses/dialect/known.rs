@@ -33,6 +33,8 @@ pub(super) const OPENAI: Rules = Rules {
     tool_output: ToolOutputForm::Parts,
     hosted: true,
     token_limit: true,
+    // "Expected a value >= 16" (OpenAI, Azure).
+    least_tokens: 16,
     sampling: true,
     strict_items: false,
     always_streams: false,
@@ -66,6 +68,7 @@ pub(super) fn compatible(name: &str) -> Rules {
         reasoning_replay: ReasoningReplay::Never,
         tool_output: ToolOutputForm::Text,
         hosted: false,
+        least_tokens: 1,
         strict_items: true,
         ..OPENAI
     }

@@ -44,6 +44,7 @@ pub(crate) struct Rules {
     pub(crate) tool_output: ToolOutputForm,
     pub(crate) hosted: bool,
     pub(crate) token_limit: bool,
+    pub(crate) least_tokens: u32,
     pub(crate) sampling: bool,
     pub(crate) strict_items: bool,
     pub(crate) always_streams: bool,
@@ -161,6 +162,8 @@ impl ResponsesDialect {
         with_hosted_tools: hosted: bool;
         /// Sets whether `max_output_tokens` is known.
         with_token_limit_field: token_limit: bool;
+        /// Sets the least `max_output_tokens` that the server takes; less is raised to it.
+        with_least_output_tokens: least_tokens: u32;
         /// Sets whether temperature and nucleus sampling are sent.
         with_sampling: sampling: bool;
         /// Sets whether each item needs its `type`, and messages of the assistant an id and a status

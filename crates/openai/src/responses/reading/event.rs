@@ -83,8 +83,9 @@ pub(super) fn apply(name: &str, event: &Json, reply: &mut ResponsesReply) -> Res
         }
         "error" => return reply.error_event_of(event),
         _ => {
-            if is_response(event) {
-                return reply.ends("", event);
+            let whole = event.present("response").unwrap_or(event);
+            if is_response(event) || is_response(whole) && kind.is_empty() {
+                return reply.ends("", whole);
             }
             if event.present("choices").is_some() {
                 return Err(reply.wrong_protocol());

@@ -183,7 +183,9 @@ impl Items {
         let found = found.filter(|&at| {
             let known = &self.0[at];
             let is_another = !call_id.is_empty() && known.call_id != call_id && !known.has_id(id);
-            !(known.is_done && (is_another || (call_id.is_empty() && !known.has_id(id))))
+            let is_elsewhere = index.is_some() && known.index.is_some() && known.index != index;
+            !(known.is_done
+                && (is_elsewhere || is_another || (call_id.is_empty() && !known.has_id(id))))
         });
         let at = found.unwrap_or_else(|| self.make(kind, Key { index, id }));
         self.learn(at, item);

@@ -184,6 +184,7 @@ fn reasoning(
             if !is_readable || is_opaque.is_none_or(str::is_empty) {
                 return None;
             }
+            item.retain(|_, value| !value.is_null());
             if !with_ids {
                 item.remove("id");
             }

@@ -92,7 +92,7 @@ fn write_sampling(
         body.field(name, &value)?;
     }
     if let (Some(limit), true) = (options.max_output_tokens, rules.token_limit) {
-        body.field("max_output_tokens", &limit)?;
+        body.field("max_output_tokens", &limit.max(rules.least_tokens))?;
     }
     let unknown = !options.stop.is_empty()
         || options.seed.is_some()
