@@ -4,11 +4,13 @@
 //! an hour never behind one of five minutes (vellum-ai/vellum-assistant#22191); none on empty text
 //! (anthropics/claude-code#62379) or thinking.
 
-use raf_core::{ChatMessage, Content, Error, Result};
+use raf_core::{ChatMessage, Content, Result};
 use serde_json::Value;
 
+use super::Request;
 use super::arrange::Arranged;
 use super::message::{Marks, render};
+use super::settings::conflict;
 use crate::dialect::Rules;
 use crate::run_options::{CacheLifetime, PromptCaching};
 
@@ -44,24 +46,24 @@ struct Mark {
 /// Writes the breakpoints into the pieces and the tools.
 ///
 /// # Errors
-/// More than four were given.
+/// More than four were given, and none may give way.
 pub(super) fn mark(
     arranged: &mut Arranged,
     tools: &mut String,
     messages: &[ChatMessage],
-    caching: Option<PromptCaching>,
-    rules: &Rules,
-    model: &str,
+    request: &Request<'_>,
 ) -> Result<()> {
+    let (rules, model) = (&request.dialect.rules, request.model);
     let mut marks = explicit(arranged, tools, messages, rules, model);
-    let given: usize = marks.iter().map(|mark| mark.count).sum();
-    if given > MOST {
-        return Err(Error::misuse(format!(
-            "{given} cache breakpoints are set, and the Messages API takes {MOST}: take some \
-             `cache_control` off the parts, the last ones matter most"
-        )));
+    if marks.iter().map(|mark| mark.count).sum::<usize>() > MOST {
+        conflict(
+            request,
+            "more than four cache breakpoints are set, and the Messages API takes no more: take \
+             `cache_control` off some parts, the last ones matter most",
+        )?;
+        keep_last(&mut marks);
     }
-    if let Some(caching) = caching {
+    if let Some(caching) = request.own.caching {
         add_automatic(&mut marks, arranged, tools, caching);
     }
     if marks.is_empty() {
@@ -76,6 +78,26 @@ pub(super) fn mark(
         apply(*mark, is_long, arranged, tools, messages, rules, model);
     }
     Ok(())
+}
+
+/// Keeps as many as there may be, those of the tools and the last. Of a piece that has too many its end
+/// is marked.
+fn keep_last(marks: &mut Vec<Mark>) {
+    let mut room = MOST;
+    marks.sort_by_key(|mark| {
+        (
+            mark.place.0 != Section::Tools,
+            std::cmp::Reverse(mark.place),
+        )
+    });
+    marks.retain_mut(|mark| {
+        if mark.count > room {
+            mark.count = room.min(1);
+            mark.is_automatic = mark.place.0 != Section::Tools;
+        }
+        room -= mark.count;
+        mark.count > 0
+    });
 }
 
 /// Whether a part carries a breakpoint, and of an hour.

@@ -80,14 +80,7 @@ pub(crate) fn build(request: &Request<'_>, cache: &ToolsCache) -> Result<Built> 
         arranged.end_with_user();
     }
     let mut tools = tools::write(request, messages, cache)?;
-    cache::mark(
-        &mut arranged,
-        &mut tools.json,
-        messages,
-        request.own.caching,
-        rules,
-        request.model,
-    )?;
+    cache::mark(&mut arranged, &mut tools.json, messages, request)?;
     // Last, since pieces with breakpoints are written anew. A paused turn goes back as it came.
     if !request.is_continued {
         arranged.trim_end();

@@ -58,9 +58,19 @@ fn explicit_breakpoints_count_first_and_never_are_more_than_four() {
     let automatic = caching(PromptCaching::automatic());
     assert_eq!(lifetimes(&body(&many(3), &automatic)).len(), 4);
     assert_eq!(lifetimes(&body(&many(4), &automatic)).len(), 4);
-    let error = try_body("anthropic", Conflicts::Adapt, &many(5), &automatic).unwrap_err();
+    let error = try_body("anthropic", Conflicts::Refuse, &many(5), &automatic).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Misuse);
-    assert!(error.message().contains("5 cache breakpoints"), "{error}");
+    assert!(error.message().contains("more than four"), "{error}");
+    let mut messages = many(3);
+    messages.push(ChatMessage::assistant("a"));
+    messages.extend(many(3).split_off(1));
+    for (messages, kept) in [(many(5), 4), (messages, 4)] {
+        let body = try_body("anthropic", Conflicts::Adapt, &messages, &automatic).unwrap();
+        assert!(lifetimes(&body).len() <= kept);
+        let last = body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        let last = last.as_array().unwrap().last().unwrap().clone();
+        assert!(last["cache_control"].is_object(), "{body}");
+    }
 }
 
 #[test]

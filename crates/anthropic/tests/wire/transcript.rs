@@ -99,7 +99,10 @@ fn assistant(block: &Value, own: &[Value], provider: &str) -> Content {
                 .into()
         }
         "tool_use" => {
-            let input = block["input"].to_string();
+            let input = match &block["input"] {
+                Value::String(text) => text.clone(),
+                input => input.to_string(),
+            };
             Content::ToolCall(ToolCall::new(
                 word(&block["id"]),
                 word(&block["name"]),
