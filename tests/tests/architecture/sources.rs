@@ -15,6 +15,7 @@ const SPAWNS: &[&str] = &[
     "crates/tools/src/execution/",
     // One thread per store, joined by the drop of its last handle: it starts no task of a run.
     "crates/store/src/sqlite/thread.rs",
+    "crates/store/src/postgres/thread.rs",
 ];
 
 /// Files that may name reqwest.
