@@ -351,3 +351,6 @@ impl WireReply for Reply {
         self.request_id.as_deref()
     }
 }
+
+#[cfg(test)]
+mod tests;
