@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use raf_core::IChatClient;
 use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions};
+use raf_testing::EndpointWire;
 use raf_tools::{ITool, ToolRegistry};
 
 use crate::format::Mode;
 use crate::load::Scenario;
 use crate::play::Player;
 use crate::report::{CaseReport, Fault, WayReport};
-use crate::way::{Form, Reload, Way, Wire, not_over_http};
+use crate::way::{Form, Reload, Way, Wire, not_over, not_over_http};
 
 /// What a stack is built of.
 #[derive(Clone, Debug)]
@@ -64,7 +65,8 @@ impl Default for Runner {
 }
 
 impl Runner {
-    /// Plays with the framework's loop against the scripted client and the endpoint on loopback.
+    /// Plays with the framework's loop against the scripted client and, with each provider, the
+    /// endpoint on loopback.
     pub fn new() -> Self {
         Self {
             tools: Vec::new(),
@@ -132,19 +134,18 @@ impl Runner {
     /// Plays a case in every way that it can be played in, each on a thread of its own.
     pub fn play(&self, scenario: &Scenario) -> CaseReport {
         let mut report = CaseReport::new(scenario.path(), scenario.name());
-        let ways = self.ways(scenario, &mut report.left_out);
-        let mut first: Option<(Way, Outcome)> = None;
-        let mut first_over_http: Option<(Way, Outcome)> = None;
+        let ways;
+        (ways, report.left_out) = self.ways(scenario);
+        // The first way of each wire; the scripted one is the first of all.
+        let mut firsts: Vec<(Way, Outcome)> = Vec::new();
         for way in ways {
             let mut outcome = self.play_in(scenario, way);
-            let of_wire = match way.wire {
-                Wire::Scripted => &first,
-                Wire::Http => &first_over_http,
-            };
+            let of_wire = firsts.iter().find(|(other, _)| other.wire == way.wire);
+            let is_first_of_wire = of_wire.is_none();
             if let Some((other, first)) = of_wire {
                 compare(&first.whole, &outcome.whole, *other, &mut outcome.faults);
             }
-            if let (Wire::Http, Some((other, first))) = (way.wire, &first) {
+            if let (Wire::Http(_), Some((other, first))) = (way.wire, firsts.first()) {
                 compare(
                     &first.outline,
                     &outcome.outline,
@@ -156,16 +157,18 @@ impl Runner {
                 way,
                 faults: outcome.faults.clone(),
             });
-            match way.wire {
-                Wire::Scripted => first.get_or_insert((way, outcome)),
-                Wire::Http => first_over_http.get_or_insert((way, outcome)),
-            };
+            if is_first_of_wire {
+                firsts.push((way, outcome));
+            }
         }
         report
     }
 
-    fn ways(&self, scenario: &Scenario, left_out: &mut Vec<String>) -> Vec<Way> {
+    /// The ways that a case is played in, and the kinds of ways that it is not played in, with the
+    /// reason of each.
+    pub fn ways(&self, scenario: &Scenario) -> (Vec<Way>, Vec<String>) {
         let mut ways = Vec::new();
+        let mut left_out = Vec::new();
         let reloads: &[Reload] = match (&scenario.no_reload, scenario.mode) {
             (Some(reason), _) => {
                 left_out.push(format!("no reload: {reason}"));
@@ -188,21 +191,27 @@ impl Runner {
             }));
         }
         if !self.over_http || self.model.is_some() {
-            return ways;
+            return (ways, left_out);
         }
         if let Some(reason) = not_over_http(scenario) {
             left_out.push(format!("not over HTTP: {reason}"));
-            return ways;
+            return (ways, left_out);
         }
         let own = [Reload::Nothing, Reload::NewProcess];
-        for reload in own.into_iter().filter(|reload| reloads.contains(reload)) {
-            ways.extend(forms.map(|form| Way {
-                form,
-                reload,
-                wire: Wire::Http,
-            }));
+        for wire in EndpointWire::ALL {
+            if let Some(reason) = not_over(scenario, wire) {
+                left_out.push(format!("not over {wire:?}: {reason}"));
+                continue;
+            }
+            for reload in own.into_iter().filter(|reload| reloads.contains(reload)) {
+                ways.extend(forms.map(|form| Way {
+                    form,
+                    reload,
+                    wire: Wire::Http(wire),
+                }));
+            }
         }
-        ways
+        (ways, left_out)
     }
 
     fn play_in(&self, scenario: &Scenario, way: Way) -> Outcome {
@@ -229,7 +238,7 @@ impl Runner {
                 builder.start_paused(self.model.is_none());
                 Duration::from_hours(1)
             }
-            Wire::Http => Duration::from_secs(30),
+            Wire::Http(_) => Duration::from_secs(30),
         };
         let runtime = match builder.build() {
             Ok(runtime) => runtime,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use raf_testing::EndpointWire;
+
 use crate::format::{Amount, Break, Does, Mode, ReplyPart, Tool};
 use crate::load::{Action, Scenario};
 
@@ -32,8 +34,8 @@ pub enum Reload {
 pub enum Wire {
     /// The scripted client, on a paused clock.
     Scripted,
-    /// The scripted endpoint on loopback, in real time.
-    Http,
+    /// The provider of this protocol, against the scripted endpoint on loopback, in real time.
+    Http(EndpointWire),
 }
 
 /// One way of playing a case.
@@ -61,14 +63,17 @@ impl fmt::Display for Way {
         };
         let wire = match self.wire {
             Wire::Scripted => "",
-            Wire::Http => " over HTTP",
+            Wire::Http(EndpointWire::ChatCompletions) => " over Chat Completions",
+            Wire::Http(EndpointWire::Messages) => " over Messages",
+            Wire::Http(EndpointWire::Responses) => " over Responses",
+            Wire::Http(_) => " over HTTP",
         };
         write!(f, "{form}{wire}{reload}")
     }
 }
 
 /// Why a case cannot be played over HTTP, if so: because it says so, because it needs the paused
-/// clock, or because the wire has no word for it.
+/// clock, or because no wire has a word for it.
 pub(crate) fn not_over_http(scenario: &Scenario) -> Option<String> {
     if let Some(reason) = &scenario.not_over_http {
         return Some(reason.clone());
@@ -100,7 +105,7 @@ pub(crate) fn not_over_http(scenario: &Scenario) -> Option<String> {
                         || !reply.counters.is_empty()
                         || matches!(reply.breaks, Some(Break::Cut))
                     {
-                        return Some("a reply holds what the wire has no word for".to_owned());
+                        return Some("a reply holds what no wire has a word for".to_owned());
                     }
                 }
             }
@@ -108,6 +113,19 @@ pub(crate) fn not_over_http(scenario: &Scenario) -> Option<String> {
         }
     }
     paused.then(|| "it needs the paused clock".to_owned())
+}
+
+/// Why a case cannot be played over this wire, while it can over others.
+pub(crate) fn not_over(scenario: &Scenario, wire: EndpointWire) -> Option<&'static str> {
+    let refuses = |part: &ReplyPart| matches!(part, ReplyPart::Refusal(_));
+    let mut replies = scenario.actions.iter().flat_map(|action| match action {
+        Action::Leg(leg) => leg.replies.iter().map(|(_, reply)| reply).collect(),
+        Action::Rule(reply) => vec![reply],
+        _ => Vec::new(),
+    });
+    let has_refusal = replies.any(|reply| reply.parts.iter().any(refuses));
+    (wire == EndpointWire::Messages && has_refusal)
+        .then_some("a refusal is a stop reason there, and its words are text")
 }
 
 fn needs_paused_clock(tool: &Tool) -> bool {

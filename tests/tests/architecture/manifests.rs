@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "raf-scenarios",
         &[
+            "raf-anthropic",
             "raf-core",
             "raf-framework",
             "raf-openai",

@@ -1,15 +1,21 @@
 //! Every case as a file: one test each, in every way; and the table that says where each case stands.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "what is left out is counted where the tests are read"
+)]
+
 mod table;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use raf_framework::FunctionInvokingChatClient;
-use raf_scenarios::{Runner, Scenario};
+use raf_scenarios::{Runner, Scenario, Wire};
+use raf_testing::EndpointWire;
 use raf_tests::faults::{Fault, Plant};
 use raf_tools::{ToolRegistry, ToolRegistryBuilder};
 
@@ -23,6 +29,10 @@ fn main() -> ExitCode {
     trials.push(Trial::test(
         "every_case_has_its_place",
         every_case_has_its_place,
+    ));
+    trials.push(Trial::test(
+        "most_cases_are_played_over_each_wire",
+        most_are_played_over_each_wire,
     ));
     trials.push(Trial::test(
         "rust_tests_that_stand_for_cases_are_there",
@@ -88,6 +98,46 @@ fn passed(faults: &[String]) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::from(faults.join("\n")))
+}
+
+/// How many cases each wire has to carry at least: those that need no paused clock, and that hold
+/// nothing that no wire has a word for.
+const OVER_EACH_WIRE: usize = 73;
+
+/// What is left out is left out for a reason, and is the smaller part.
+fn most_are_played_over_each_wire() -> Result<(), Failed> {
+    let mut faults = Vec::new();
+    let mut cases = 0;
+    let mut over: BTreeMap<String, usize> = BTreeMap::new();
+    let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
+    for file in files() {
+        for scenario in Scenario::load(&file)? {
+            cases += 1;
+            let (ways, reasons) = Runner::new().ways(&scenario);
+            let wires: BTreeSet<String> =
+                ways.iter().map(|way| format!("{:?}", way.wire)).collect();
+            for wire in wires {
+                *over.entry(wire).or_default() += 1;
+            }
+            for reason in reasons {
+                *left_out.entry(reason).or_default() += 1;
+            }
+        }
+    }
+    for (reason, count) in &left_out {
+        println!("{count} cases: {reason}");
+    }
+    for wire in EndpointWire::ALL {
+        let name = format!("{:?}", Wire::Http(wire));
+        let count = over.get(&name).copied().unwrap_or(0);
+        println!("{count} of {cases} cases over {wire:?}");
+        if count < OVER_EACH_WIRE {
+            faults.push(format!(
+                "only {count} of {cases} cases are played over {wire:?}"
+            ));
+        }
+    }
+    passed(&faults)
 }
 
 /// A loop with a planted fault: one of the files, played over it, differs.

@@ -194,9 +194,16 @@ fn ending(leg: &Leg, line: u64, expect: &ExpectLeg, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The kinds of a message's parts, in order.
+/// The kinds of a message's parts, in order. Which parts a provider adds for itself is no matter of a
+/// case: they are the same turn on another wire.
 fn kinds(message: &ChatMessage) -> String {
-    let kinds = message.contents().iter().map(|part| match part {
+    let is_the_providers = |part: &&Content| match part {
+        Content::Unknown(part) => part.value.get("raf_provider").is_some(),
+        _ => false,
+    };
+    let parts = message.contents().iter();
+    let kinds = parts.filter(|part| !is_the_providers(part));
+    let kinds = kinds.map(|part| match part {
         Content::Text(_) => "text",
         Content::Reasoning(_) => "reasoning",
         Content::ToolCall(_) => "call",

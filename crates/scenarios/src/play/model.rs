@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use raf_anthropic::{AnthropicChatClient, AnthropicOptions};
 use raf_core::{Error, ErrorKind, FinishReason, IChatClient, ToolChoice, Usage};
-use raf_openai::{OpenAiChatClient, OpenAiOptions};
-use raf_testing::{Latch, Probe, Reply, ScriptedChatClient, ScriptedEndpoint, ScriptedRequest};
+use raf_openai::{OpenAiChatClient, OpenAiOptions, OpenAiResponsesChatClient};
+use raf_testing::{
+    EndpointWire, Latch, Probe, Reply, ScriptedChatClient, ScriptedEndpoint, ScriptedRequest,
+};
 
 use super::body::Outside;
 use crate::format::{self, Break, BreakKind, Choice, ReplyPart, Stop, When};
@@ -25,17 +28,18 @@ impl Model {
         })
     }
 
-    pub(crate) fn http(rules: Vec<format::Reply>, outside: &Outside) -> Result<Self, String> {
-        let endpoint = ScriptedEndpoint::chat_completions([]);
+    pub(crate) fn http(
+        wire: EndpointWire,
+        rules: Vec<format::Reply>,
+        outside: &Outside,
+    ) -> Result<Self, String> {
+        let endpoint = ScriptedEndpoint::speaking(wire, []);
         let endpoint = match rules_reply(rules, outside) {
             Some(rule) => endpoint.with_fallback(rule),
             None => endpoint,
         };
-        let options = OpenAiOptions::new()
-            .with_base_url(endpoint.url())
-            .with_model("scripted-model");
-        let client = OpenAiChatClient::new(options).map_err(|error| error.to_string())?;
-        Ok(Self::Http(endpoint, Arc::new(client)))
+        let client = provider(wire, &endpoint.url()).map_err(|error| error.to_string())?;
+        Ok(Self::Http(endpoint, client))
     }
 
     pub(crate) fn client(&self) -> Arc<dyn IChatClient> {
@@ -85,6 +89,29 @@ impl Model {
             Self::Own(_) => Vec::new(),
         }
     }
+}
+
+/// The provider that speaks this protocol.
+fn provider(wire: EndpointWire, base_url: &str) -> raf_core::Result<Arc<dyn IChatClient>> {
+    const MODEL: &str = "scripted-model";
+    let openai = || {
+        OpenAiOptions::new()
+            .with_base_url(base_url)
+            .with_model(MODEL)
+    };
+    Ok(match wire {
+        EndpointWire::ChatCompletions => Arc::new(OpenAiChatClient::new(openai())?),
+        EndpointWire::Responses => Arc::new(OpenAiResponsesChatClient::new(openai())?),
+        EndpointWire::Messages => Arc::new(AnthropicChatClient::new(
+            AnthropicOptions::new()
+                .with_base_url(base_url)
+                .with_model(MODEL),
+        )?),
+        other => {
+            let text = format!("no provider speaks {other:?}");
+            return Err(Error::new(ErrorKind::Configuration, text));
+        }
+    })
 }
 
 /// One reply that chooses among rules when the request is known.

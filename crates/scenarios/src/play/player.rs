@@ -77,10 +77,10 @@ impl<'a> Player<'a> {
         let model = match (runner.own_model(), way.wire) {
             (Some(model), _) => Model::Own(model),
             (None, Wire::Scripted) => Model::scripted(rules, &outside),
-            (None, Wire::Http) => Model::http(rules, &outside)?,
+            (None, Wire::Http(wire)) => Model::http(wire, rules, &outside)?,
         };
         let mut config = scenario.config.clone();
-        if way.wire == Wire::Http && config.grace_ms.is_none() {
+        if matches!(way.wire, Wire::Http(_)) && config.grace_ms.is_none() {
             // Real time passes there.
             config.grace_ms = Some(100);
         }
@@ -132,7 +132,7 @@ impl<'a> Player<'a> {
 
     /// V1 on the wire too, and nothing is asked twice there.
     fn check_wire(&mut self) {
-        if self.way.wire != Wire::Http {
+        if self.way.wire == Wire::Scripted {
             return;
         }
         let wire = self.model.wire_requests();

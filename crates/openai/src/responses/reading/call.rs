@@ -49,10 +49,10 @@ impl Arguments {
     }
 
     /// The first text that is an object with something in it; else the first that can be read; else
-    /// the first. None, blanks and `null` are `{}`, unless the response was cut.
+    /// the first, as it came. None, blanks and `null` are `{}`, unless the response was cut.
     pub(super) fn settle(&self, was_cut: bool) -> Settled {
-        let texts = self.texts().map(str::trim);
-        let says = |text: &&&str| !text.is_empty() && **text != "null";
+        let texts = self.texts();
+        let says = |text: &&&str| !matches!(text.trim(), "" | "null");
         let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
         let said = || texts.iter().filter(says);
         let best = said()
@@ -116,6 +116,7 @@ mod tests {
             (arguments("{}", "{\"a\"", ""), "{}"),
             (arguments("{city: Paris}", "", ""), "{city: Paris}"),
             (arguments("null", " ", ""), "{}"),
+            (arguments("{\"a\": ", "", ""), "{\"a\": "),
         ] {
             let settled = given.settle(false);
             assert_eq!(settled.text, counts, "{given:?}");
