@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use peak_alloc::PeakAlloc;
 use raf_core::{
-    AgentResponseUpdate, ChatClientRunOptions, ChatMessage, Finish, FinishReason, IChatClient,
-    MessageRole, Result, Session, ToolCall, UpdateStream, Usage,
+    AgentResponseUpdate, CancellationToken, ChatClientRunOptions, ChatMessage, Finish,
+    FinishReason, IChatClient, MessageRole, Result, Session, ToolCall, UpdateStream, Usage,
 };
 use raf_framework::{
     AgentRequest, AgentRuntime, ContextRequest, IContextProvider, ProvidedContext,
@@ -65,9 +65,15 @@ impl IContextProvider for Profile {
     }
 }
 
-async fn play(agent: &AgentRuntime, runs: std::ops::Range<u32>) -> Result<usize> {
+/// All runs share one token, which nobody cancels: it must not remember those that have ended.
+async fn play(
+    agent: &AgentRuntime,
+    token: &CancellationToken,
+    runs: std::ops::Range<u32>,
+) -> Result<usize> {
     for run in runs {
-        let mut request = AgentRequest::new("go");
+        let options = ChatClientRunOptions::new().with_cancellation(token.clone());
+        let mut request = AgentRequest::new("go").with_options(options);
         if run % 2 == 0 {
             request = request.in_session(Session::in_memory());
         }
@@ -99,8 +105,9 @@ async fn ten_thousand_runs_leave_memory_flat() -> Result<()> {
         .context_provider(Profile)
         .tools(tools)
         .build()?;
-    let after_1_000 = play(&agent, 0..1_000).await?;
-    let after_10_000 = play(&agent, 1_000..10_000).await?;
+    let token = CancellationToken::new();
+    let after_1_000 = play(&agent, &token, 0..1_000).await?;
+    let after_10_000 = play(&agent, &token, 1_000..10_000).await?;
     let growth = after_10_000.saturating_sub(after_1_000);
     assert!(
         growth * 100 <= after_1_000,

@@ -94,7 +94,8 @@ impl OpenAiChatClient {
     ) -> Result<String> {
         let model = self.model(options)?;
         let built = self.0.build(messages, options, model)?;
-        Ok(String::from_utf8_lossy(&built.body).into_owned())
+        let text = String::from_utf8(built.body.into());
+        Ok(text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned()))
     }
 
     pub(crate) fn options(&self) -> &OpenAiOptions {
