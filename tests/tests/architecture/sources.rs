@@ -60,6 +60,12 @@ const OTHER_TRAITS: &[Exception] = &[
 
 /// Functions over data: they neither wait nor look at a clock nor draw a number.
 const PURE: &[&str] = &[
+    "crates/anthropic/src/blocks/mod.rs",
+    "crates/anthropic/src/blocks/say.rs",
+    "crates/anthropic/src/request/arrange.rs",
+    "crates/anthropic/src/request/cache.rs",
+    "crates/anthropic/src/request/message.rs",
+    "crates/anthropic/src/request/settings.rs",
     "crates/core/src/fold.rs",
     "crates/core/src/normalise.rs",
     "crates/framework/src/function_invoking/counters.rs",
