@@ -95,7 +95,12 @@ impl Pool {
         let _ = self.drivers.unbounded_send(driver);
         let schema = &self.settings.schema;
         client
-            .batch_execute(&format!("SET search_path TO \"{schema}\""))
+            .batch_execute(&format!(
+                // A plan that was made while the tables were empty is kept: it must not be to read all
+                // of them.
+                "SET search_path TO \"{schema}\"; SET enable_seqscan TO off;
+                 SET enable_bitmapscan TO off"
+            ))
             .await?;
         Ok(Connection {
             client,

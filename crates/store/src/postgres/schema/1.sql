@@ -178,8 +178,10 @@ BEGIN
         outcome := 'lost';
         RETURN;
     END IF;
-    SELECT coalesce(max(j.place) + 1, 0) INTO present FROM raf_journal j
-        WHERE j.root_id = root AND j.run_id = nested;
+    -- By the index's end: a step costs the same however long the journal is.
+    SELECT j.place + 1 INTO present FROM raf_journal j
+        WHERE j.root_id = root AND j.run_id = nested ORDER BY j.place DESC LIMIT 1;
+    present := coalesce(present, 0);
     IF present <> base OR rec_base <> run.revision THEN
         outcome := 'conflict';
         IF present = extent
