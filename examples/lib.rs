@@ -5,47 +5,27 @@
     reason = "the programs beside this file talk to a person at a terminal"
 )]
 
+mod provider;
+
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use raf_core::{IChatClient, Result};
-use raf_openai::{OpenAiChatClient, OpenAiOptions};
-use raf_testing::{Latch, Reply, ScriptedEndpoint};
+use raf_testing::{Latch, Reply};
 
-/// The provider that the environment names; without one, a scripted endpoint on loopback that
-/// speaks real Chat Completions and gives these replies. Says which on a line of its own.
+pub use provider::Provider;
+
+/// A client of the provider that `RAF_PROVIDER` names, as the environment says; without a key or an
+/// address there, one of a scripted endpoint on loopback that speaks the provider's protocol over real
+/// HTTP and gives these replies. Says which on a line of its own.
 ///
-/// In a program of your own: `OpenAiChatClient::from_env()?`.
+/// In a program of your own: `OpenAiChatClient::from_env()?`, or that of another provider.
 ///
 /// # Errors
 /// A setting in the environment that is missing or wrong.
-pub fn provider(script: impl IntoIterator<Item = Reply>) -> Result<OpenAiChatClient> {
-    if is_set("OPENAI_API_KEY") || is_set("OPENAI_BASE_URL") {
-        let client = OpenAiChatClient::from_env()?;
-        let metadata = client.metadata();
-        println!(
-            "Talking to {} at {}.",
-            metadata
-                .model
-                .as_deref()
-                .unwrap_or("no model (set OPENAI_MODEL)"),
-            metadata.endpoint.as_deref().unwrap_or("an unknown address"),
-        );
-        return Ok(client);
-    }
-    let endpoint = ScriptedEndpoint::chat_completions(script);
-    let options = OpenAiOptions::new()
-        .with_base_url(endpoint.url())
-        .with_api_key("none")
-        .with_model("scripted-model");
-    println!(
-        "No OPENAI_API_KEY and no OPENAI_BASE_URL: talking to a scripted endpoint at {}, over real \
-         HTTP.",
-        endpoint.url()
-    );
-    // It serves until the program ends.
-    std::mem::forget(endpoint);
-    OpenAiChatClient::new(options)
+pub fn provider(script: impl IntoIterator<Item = Reply>) -> Result<Arc<dyn IChatClient>> {
+    Provider::from_env()?.client(script)
 }
 
 /// A scripted reply that says this word by word, as a model does.
@@ -82,10 +62,6 @@ pub async fn ask(question: &str, otherwise: &str) -> io::Result<String> {
         .map_err(io::Error::other)?
 }
 
-fn is_set(variable: &str) -> bool {
-    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
-}
-
 /// The README and the guides: their programs are compiled and run as tests of this crate.
 #[cfg(doctest)]
 mod guides {
@@ -105,6 +81,8 @@ mod guides {
     mod around_a_tool_call {}
     #[doc = include_str!("../docs/options.md")]
     mod options {}
+    #[doc = include_str!("../docs/providers.md")]
+    mod providers {}
     #[doc = include_str!("../docs/writing-a-layer.md")]
     mod writing_a_layer {}
     #[doc = include_str!("../docs/writing-a-provider.md")]

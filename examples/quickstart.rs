@@ -3,6 +3,8 @@
 //! - `cargo run --example quickstart` needs no key: a scripted endpoint answers, over real HTTP.
 //! - With `OPENAI_API_KEY` and `OPENAI_MODEL` it talks to OpenAI; with `OPENAI_BASE_URL` to any
 //!   compatible endpoint, for example `http://localhost:11434/v1`.
+//! - `RAF_PROVIDER=responses` speaks Responses instead of Chat Completions; `RAF_PROVIDER=anthropic` speaks
+//!   Messages, with `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL` and `ANTHROPIC_MODEL`. Both need no key either.
 //! - What costs money is put before the person at the terminal; without one, the program says yes.
 //! - With `RUST_LOG=raf_framework=debug` it shows what the layers log.
 
@@ -92,7 +94,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
-    // In a program of your own: `raf_openai::OpenAiChatClient::from_env()?`.
+    // In a program of your own: `raf_openai::OpenAiChatClient::from_env()?`, or another provider's.
     let provider = raf_examples::provider(script())?;
     // What a run fails with is shown at its end; the log says it again only if it is asked for.
     let quiet = EnvFilter::builder().with_default_directive(LevelFilter::OFF.into());

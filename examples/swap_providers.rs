@@ -1,6 +1,7 @@
 //! Providers behind one type, chosen while the program runs.
 //!
-//! `cargo run --example swap_providers` asks each; `… -- in-process` or `… -- openai` asks one.
+//! `cargo run --example swap_providers` asks each; `… -- in-process`, `… -- openai`, `… -- responses` or
+//! `… -- anthropic` asks one.
 
 #![expect(
     clippy::print_stdout,
@@ -11,6 +12,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use raf_core::{ChatClientExt, ChatClientRunOptions, ChatMessage, IChatClient};
+use raf_examples::Provider;
 use raf_framework::ChatClientBuilderExt;
 use raf_testing::{Reply, ScriptedChatClient};
 use raf_tools::{FunctionTool, tool_fn};
@@ -18,11 +20,8 @@ use raf_tools::{FunctionTool, tool_fn};
 /// The only place that knows which providers there are.
 fn provider(name: &str) -> Result<Arc<dyn IChatClient>, Box<dyn Error>> {
     Ok(match name {
-        "openai" => Arc::new(raf_examples::provider(script())?),
         "in-process" => Arc::new(ScriptedChatClient::new(script())),
-        other => {
-            return Err(format!("no provider '{other}': take in-process or openai").into());
-        }
+        other => other.parse::<Provider>()?.client(script())?,
     })
 }
 
@@ -47,7 +46,8 @@ fn dice() -> FunctionTool {
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut names: Vec<String> = std::env::args().skip(1).collect();
     if names.is_empty() {
-        names = vec!["in-process".to_owned(), "openai".to_owned()];
+        names = vec!["in-process".to_owned()];
+        names.extend(Provider::ALL.iter().map(Provider::to_string));
     }
     for name in names {
         let provider = provider(&name)?;
