@@ -1,5 +1,7 @@
 //! A message of the assistant as items: what it says, and what an earlier response must come back with.
 
+use std::collections::HashSet;
+
 use raf_core::{ChatMessage, Content, ToolCall};
 use raf_wire::{own_part, part_owner, push_member, push_string, tool_name};
 use serde_json::{Map, Value};
@@ -22,7 +24,7 @@ pub(super) fn assistant(
     message: &ChatMessage,
     writer: &Writer<'_>,
     at: Option<usize>,
-    with_ids: bool,
+    ids: &mut HashSet<String>,
 ) -> String {
     let mut items: Vec<Placed> = Vec::new();
     let mut text = String::from("[");
@@ -36,7 +38,7 @@ pub(super) fn assistant(
             && !matches!(content, Content::Text(_) | Content::Refusal(_))
             && !is_type(own.as_ref(), "message")
         {
-            let json = said(&mut text, None, writer, at, with_ids);
+            let json = said(&mut text, None, writer, at.map(|at| (at, items.len())), ids);
             items.extend(json.map(|json| placed(None, json)));
         }
         match content {
@@ -51,18 +53,29 @@ pub(super) fn assistant(
             }
             Content::Unknown(_) if is_type(own.as_ref(), "message") => {
                 let mark = own.unwrap_or_default();
-                let json = said(&mut text, Some(mark), writer, at, with_ids);
+                let json = said(
+                    &mut text,
+                    Some(mark),
+                    writer,
+                    at.map(|at| (at, items.len())),
+                    ids,
+                );
                 items.extend(json.map(|json| placed(place, json)));
             }
             Content::Unknown(part) => {
                 let is_foreign = own.is_none() && part_owner(part).is_some();
                 let value = own.unwrap_or_else(|| part.value.clone());
-                if writer.rules.hosted && !is_foreign && value["type"] != "response" {
+                let mut is_new = |name: &str| {
+                    let id = value[name].as_str();
+                    id.is_none_or(|id| ids.insert(id.to_owned()))
+                };
+                let is_news = is_new("id") && is_new("call_id");
+                if writer.rules.hosted && !is_foreign && value["type"] != "response" && is_news {
                     items.push(placed(place, value.to_string()));
                 }
             }
             Content::Reasoning(part) => {
-                let json = reasoning(&part.text, own, content, writer, with_ids);
+                let json = reasoning(&part.text, own, content, writer, ids);
                 if let Some(json) = json {
                     items.push(Placed {
                         is_reasoning: true,
@@ -71,12 +84,12 @@ pub(super) fn assistant(
                 }
             }
             Content::ToolCall(call) => {
-                items.push(placed(place, function_call(call, own, with_ids)));
+                items.push(placed(place, function_call(call, own, ids)));
             }
             _ => {}
         }
     }
-    if let Some(json) = said(&mut text, None, writer, at, with_ids) {
+    if let Some(json) = said(&mut text, None, writer, at.map(|at| (at, items.len())), ids) {
         items.insert(text_from.min(items.len()), placed(None, json));
     }
     if items.iter().all(|item| item.place.is_some()) {
@@ -128,8 +141,8 @@ fn said(
     text: &mut String,
     mark: Option<Value>,
     writer: &Writer<'_>,
-    at: Option<usize>,
-    with_ids: bool,
+    at: Option<(usize, usize)>,
+    ids: &mut HashSet<String>,
 ) -> Option<String> {
     if text.len() == 1 {
         return None;
@@ -145,8 +158,8 @@ fn said(
     };
     let id = members.remove("id");
     let id = id.as_ref().and_then(Value::as_str);
-    let id = id.filter(|id| with_ids && id.starts_with("msg"));
-    let made_up = at.map(|at| format!("msg_{at}_{}", content.len()));
+    let id = id.filter(|id| id.starts_with("msg") && ids.insert((*id).to_owned()));
+    let made_up = at.map(|(at, number)| format!("msg_t{at}_{number}"));
     if let Some(id) = id.or(made_up.as_deref().filter(|_| writer.rules.strict_items)) {
         push_member(&mut json, "id", id);
     }
@@ -166,7 +179,7 @@ fn reasoning(
     own: Option<Value>,
     content: &Content,
     writer: &Writer<'_>,
-    with_ids: bool,
+    ids: &mut HashSet<String>,
 ) -> Option<String> {
     let Content::Reasoning(part) = content else {
         return None;
@@ -185,7 +198,7 @@ fn reasoning(
                 return None;
             }
             item.retain(|_, value| !value.is_null());
-            if !with_ids {
+            if !id(&item).is_some_and(|id| ids.insert(id)) {
                 item.remove("id");
             }
             item.entry("summary")
@@ -200,7 +213,7 @@ fn reasoning(
             }
             let mut json = String::from(r#"{"type":"reasoning""#);
             let id = own.as_ref().and_then(Value::as_object).and_then(id);
-            if let (Some(id), true) = (id, with_ids) {
+            if let Some(id) = id.filter(|id| ids.insert(id.clone())) {
                 push_member(&mut json, "id", &id);
             }
             json.push_str(r#","summary":[],"content":["#);
@@ -212,7 +225,7 @@ fn reasoning(
     }
 }
 
-fn function_call(call: &ToolCall, own: Option<Value>, with_ids: bool) -> String {
+fn function_call(call: &ToolCall, own: Option<Value>, ids: &mut HashSet<String>) -> String {
     let mut members = match own {
         Some(Value::Object(members)) => members,
         _ => Map::new(),
@@ -220,8 +233,9 @@ fn function_call(call: &ToolCall, own: Option<Value>, with_ids: bool) -> String 
     let is_custom = members.get("type").and_then(Value::as_str) == Some("custom_tool_call");
     let prefix = if is_custom { "ct" } else { "fc" };
     let fits = |id: &Value| id.as_str().is_some_and(|id| id.starts_with(prefix));
-    if !with_ids || !members.get("id").is_some_and(fits) {
-        members.remove("id");
+    let id = members.remove("id").filter(fits);
+    if let Some(id) = id.filter(|id| ids.insert(id.as_str().unwrap_or("").to_owned())) {
+        members.insert("id".to_owned(), id);
     }
     let input = members.remove("input");
     for known in ["type", "call_id", "name", "arguments"] {

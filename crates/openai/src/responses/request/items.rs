@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use raf_core::{ChatMessage, Content, MessageRole, ToolResult};
-use raf_wire::{CallIds, call_id, push_member, push_string};
+use raf_wire::{CallIds, call_id, part_owner, push_member, push_string};
 
 use super::assistant::{assistant, item_ids};
 use super::parts::{prompt, push_part};
@@ -53,15 +53,19 @@ pub(super) fn render(
             }
             MessageRole::Assistant => {
                 let ids = item_ids(message, writer);
-                let repeats = ids.iter().any(|id| seen.contains(id));
-                seen.extend(ids);
+                let mut own: HashSet<String> = HashSet::new();
+                let repeats = ids
+                    .iter()
+                    .any(|id| seen.contains(id) || !own.insert(id.clone()));
                 let following = &messages[at + 1..];
-                if repeats || writer.rules.strict_items || has_open_shell_calls(message) {
-                    let piece = assistant(message, writer, Some(at), !repeats);
-                    with_shell_outputs(piece, message, following).into()
+                let shell_calls = shell_calls(message, writer);
+                if repeats || writer.rules.strict_items || !shell_calls.is_empty() {
+                    let piece = assistant(message, writer, Some(at), &mut seen);
+                    with_shell_outputs(piece, &shell_calls, following).into()
                 } else {
+                    seen.extend(own);
                     kept(message, writer, |message| {
-                        assistant(message, writer, None, true).into()
+                        assistant(message, writer, None, &mut HashSet::new()).into()
                     })
                 }
             }
@@ -122,38 +126,33 @@ fn output(result: &ToolResult, writer: &Writer<'_>, known: Option<&KnownCall>) -
     json
 }
 
-/// A call that the caller answers with an item of its own.
-fn shell_calls(message: &ChatMessage) -> impl Iterator<Item = &str> {
-    message
-        .contents()
-        .iter()
-        .filter_map(|content| match content {
-            Content::Unknown(part) if part.kind() == "local_shell_call" => {
-                part.value.get("call_id")?.as_str()
-            }
-            _ => None,
-        })
-}
-
-fn has_open_shell_calls(message: &ChatMessage) -> bool {
-    shell_calls(message).next().is_some()
+/// The calls that go back and that the caller answers with an item of its own.
+fn shell_calls<'a>(message: &'a ChatMessage, writer: &Writer<'_>) -> Vec<&'a str> {
+    let contents = message.contents().iter();
+    let calls = contents.filter_map(|content| match content {
+        Content::Unknown(part) if part.kind() == "local_shell_call" => {
+            let is_ours = part_owner(part).is_none_or(|owner| owner == writer.rules.name);
+            let id = part.value.get("call_id")?.as_str()?;
+            (writer.rules.hosted && is_ours).then_some(id)
+        }
+        _ => None,
+    });
+    calls.collect()
 }
 
 /// Each call gets one output: those that nobody answered are answered as cancelled.
-fn with_shell_outputs(
-    mut piece: String,
-    message: &ChatMessage,
-    following: &[ChatMessage],
-) -> String {
-    for id in shell_calls(message) {
+fn with_shell_outputs(mut piece: String, open: &[&str], following: &[ChatMessage]) -> String {
+    for id in open {
         let answers = |content: &Content| match content {
             Content::Unknown(part) => {
-                part.kind() == "local_shell_call_output" && part.value["call_id"] == id
+                part.kind() == "local_shell_call_output" && part.value["call_id"] == *id
             }
             _ => false,
         };
         let mut contents = following.iter().flat_map(ChatMessage::contents);
-        if !contents.any(answers) {
+        // One that stood there before is not asked for again.
+        let is_asked = piece.contains(&format!("\"call_id\":\"{id}\""));
+        if is_asked && !contents.any(answers) {
             piece.push_str(r#",{"type":"local_shell_call_output","call_id":"#);
             push_string(&mut piece, id);
             push_member(&mut piece, "output", "error: cancelled");

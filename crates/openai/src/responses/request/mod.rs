@@ -79,7 +79,7 @@ pub(crate) fn build(
     } else {
         held::Held::nothing()
     };
-    let calls = known_calls(&messages, rules, keeps_state && held.start > 0);
+    let calls = known_calls(&messages, rules, held.start);
     let leading = messages
         .iter()
         .take_while(|message| is_system(message))
@@ -192,10 +192,13 @@ fn instructions(
 fn known_calls<'a>(
     messages: &'a [ChatMessage],
     rules: &Rules,
-    is_held: bool,
+    held_until: usize,
 ) -> HashMap<&'a str, KnownCall> {
     let mut known = HashMap::new();
-    for call in messages.iter().flat_map(ChatMessage::tool_calls) {
+    let calls = messages.iter().enumerate();
+    let calls = calls.flat_map(|(at, message)| message.tool_calls().map(move |call| (at, call)));
+    for (at, call) in calls {
+        let is_held = at < held_until;
         let data = call.provider_data();
         let data = data.filter(|data| data.provider == rules.name);
         let Some(item) = data.and_then(|data| data.data.get(ITEM)) else {
