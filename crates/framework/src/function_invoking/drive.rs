@@ -1,5 +1,7 @@
 //! The loop, readable as the contract: begin or resume, ask the model, plan, run the tools, go round.
 
+use std::sync::Arc;
+
 use raf_core::{
     AgentResponseUpdate, BudgetLimit, ChatMessage, ClosedReason, Content, Error, ErrorKind,
     FinishReason, MessageRole, MessageSource, Result, SkipReason, ToolCall, ToolOutcome,
@@ -7,6 +9,7 @@ use raf_core::{
 use raf_tools::{ToolOptionsExt, ToolSet};
 
 use super::FunctionInvokingChatClient;
+use super::durable;
 use super::execute::{self, BatchEnd, execute};
 use super::hooks::{self, HooksEnd};
 use super::leg::{Leg, Run, Stop};
@@ -32,7 +35,14 @@ pub(super) enum LegEnd {
 
 /// Drives a leg to its terminal item.
 pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<()> {
-    let end = match legs_end(client, leg).await {
+    let end = if leg.store.is_durable() {
+        let (store, claim) = (Arc::clone(&leg.store), leg.claim.clone());
+        let held = leg.held.clone();
+        durable::while_held(store, claim, held, legs_end(client, leg)).await
+    } else {
+        legs_end(client, leg).await
+    };
+    let end = match end {
         Ok(end) => end,
         Err(error) => return Err(fail(leg, error).await),
     };
@@ -72,6 +82,7 @@ async fn close(leg: &mut Leg, reason: FinishReason) -> Result<FinishReason> {
 /// only logged, since the first failure is what the caller must see.
 async fn fail(leg: &mut Leg, error: Error) -> Error {
     if leg.pending.is_empty()
+        && !durable::leaves_open(leg, &error)
         && let Err(second) = records::close(leg, ClosedReason::Cancelled).await
     {
         tracing::warn!(error = %second, "the record of a failed run could not be closed");
@@ -96,6 +107,7 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
     let mut last_words = None;
     match resume::begin(leg, &tools, options).await? {
         Beginning::Ask => append_context(leg).await,
+        Beginning::Continue => {}
         Beginning::StillWaiting(mut batch) => {
             return Ok(LegEnd::Pause(execute::pause(&mut batch, leg).await?));
         }
@@ -130,6 +142,7 @@ async fn rounds(
     mut last_words: Option<FinishReason>,
 ) -> Result<LegEnd> {
     let options = client.options();
+    records::open(leg).await?;
     loop {
         if let Some(stop) = leg.stop() {
             return Ok(LegEnd::Stopped(stop));

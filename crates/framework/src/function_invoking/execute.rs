@@ -14,6 +14,7 @@ use raf_tools::{
 };
 use tokio::time::Instant;
 
+use super::durable::{self, Step};
 use super::leg::{Leg, Stop};
 use super::no_progress::{Repetition, WARNING, round_calls};
 use super::options::FunctionInvokingOptions;
@@ -47,7 +48,8 @@ pub(super) async fn execute(
 ) -> Result<BatchEnd> {
     let BatchPlan { mut batch, mut end } = plan;
     // A leg that was dropped behind its batch has counted it.
-    let counted = batch.is_done();
+    let uncounted = leg.journal.as_mut().map(|journal| &mut journal.uncounted);
+    let counted = batch.is_done() && !uncounted.is_some_and(std::mem::take);
     let hold = HoldPolicy {
         mode: options.execution.mode,
         whole_batch: options.hold_whole_batch,
@@ -67,8 +69,11 @@ pub(super) async fn execute(
             end.get_or_insert(FinishReason::Budget(BudgetLimit::WallTime));
             break;
         }
+        if leg.journal.is_some() {
+            records::save(leg, &batch, Some(hold), Step::Plan).await?;
+        }
         let mut bodies = executor.batch(context.clone(), runnable);
-        let stopped = drive(&mut bodies, &mut batch, &mut warning, leg, options).await;
+        let stopped = drive(&mut bodies, &mut batch, &mut warning, leg, options).await?;
         leg.abandoned.extend_from_slice(bodies.abandoned());
         if let Some(stop) = stopped {
             warning.release(leg).await;
@@ -107,7 +112,7 @@ pub(super) async fn execute(
     }
     warning.release(leg).await;
     if leg.run.record.is_some() {
-        records::save(leg, &batch, None).await?;
+        records::save(leg, &batch, None, Step::Batch).await?;
     }
     if let Some(end) = end {
         return Ok(BatchEnd::End(end));
@@ -146,7 +151,10 @@ fn extensions(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -
 /// Announces what waits, each request once, and keeps the record.
 pub(super) async fn pause(batch: &mut OpenBatch, leg: &mut Leg) -> Result<FinishReason> {
     let requests = batch.make_requests();
-    if let Err(error) = records::save(leg, batch, None).await {
+    if let Err(error) = records::save(leg, batch, None, Step::Batch).await {
+        if durable::leaves_open(leg, &error) {
+            return Err(error);
+        }
         // Nobody could answer: the calls get their outcome, so that the transcript stays valid.
         let outcome = ToolOutcome::Cancelled { started: false };
         for settled in batch.settle_rest(outcome) {
@@ -199,7 +207,7 @@ async fn drive(
     warning: &mut Warning,
     leg: &mut Leg,
     options: &FunctionInvokingOptions,
-) -> Option<Stop> {
+) -> Result<Option<Stop>> {
     let mut stopped = Box::pin(leg.stopped());
     let mut stop = None;
     loop {
@@ -218,7 +226,7 @@ async fn drive(
                 continue;
             }
         };
-        let Some(event) = event else { return stop };
+        let Some(event) = event else { return Ok(stop) };
         batch.note(&event, false);
         match event {
             BatchEvent::Started { occurrence, call } => {
@@ -246,6 +254,7 @@ async fn drive(
             // What the nested run asks was announced by itself.
             BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Finished(finished) => {
+                durable::settled(leg, batch, &finished).await?;
                 let failed = finished.result.outcome().is_error();
                 let limit = failed && leg.run.counters.would_end(results(batch), options);
                 if limit || leg.is_out_of_time(options) {

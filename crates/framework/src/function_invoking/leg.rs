@@ -14,6 +14,7 @@ use raf_tools::{NestedReport, SettledCall};
 use tokio::time::Instant;
 
 use super::counters::Counters;
+use super::durable::{Held, Journal};
 use super::inbox::MessageInbox;
 use super::no_progress::NoProgress;
 use super::options::FunctionInvokingOptions;
@@ -80,6 +81,10 @@ pub(super) struct Leg {
     pub(super) store: Arc<dyn IRunStore>,
     /// This leg's hold on its run; it dies with the leg.
     pub(super) claim: RunClaim,
+    /// How far the journal of its run is written, where the store is durable.
+    pub(super) journal: Option<Journal>,
+    /// What signs of life are given for.
+    pub(super) held: Held,
     /// Whether the next request is the first of a turn of the user.
     pub(super) first_request: bool,
     /// Whether an empty reply was asked again.
@@ -124,6 +129,8 @@ impl Leg {
             options,
             store,
             claim: RunClaim::new(),
+            journal: None,
+            held: Held::default(),
             first_request: true,
             nudged: false,
             pending: Vec::new(),
@@ -167,6 +174,11 @@ impl Leg {
     /// The caller's messages.
     pub(super) fn input(&self) -> &[ChatMessage] {
         &self.input
+    }
+
+    /// Sets the caller's messages, where the journal has them and the caller gave none.
+    pub(super) fn set_input(&mut self, input: Vec<ChatMessage>) {
+        self.input = input;
     }
 
     /// The transcript: the caller's messages, then what this leg added.

@@ -7,6 +7,7 @@
 
 mod counters;
 mod drive;
+mod durable;
 mod execute;
 mod hooks;
 mod inbox;
@@ -119,7 +120,7 @@ impl IChatClient for FunctionInvokingChatClient {
         messages: &[ChatMessage],
         options: ChatClientRunOptions,
     ) -> Result<UpdateStream> {
-        if messages.is_empty() {
+        if messages.is_empty() && options.run_id().is_none() {
             return Err(Error::misuse(
                 "the conversation is empty: give at least one message",
             ));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use raf_core::{ChatClientRunOptions, IRunStore, InMemoryRunStore};
+use raf_core::{ChatClientRunOptions, IRunStore, InMemoryRunStore, RunId};
 use raf_tools::{ExecutionOptions, IToolSource, ToolRegistry};
 
 use super::hooks::IRunHook;
@@ -293,11 +293,22 @@ pub enum ForeignCallPolicy {
 #[derive(Clone, Debug)]
 struct RunStoreExtension(Arc<dyn IRunStore>);
 
+/// The id of a run in its options.
+#[derive(Clone, Debug)]
+pub(super) struct NamedRun(pub(super) RunId);
+
 /// Where records of paused runs are kept, in the options of one run.
 pub trait RunStoreOptionsExt: Sized {
     /// Keeps the records of this run here, instead of where the loop's own options say. On resume it
     /// is given again.
     fn with_run_store(self, store: Arc<dyn IRunStore>) -> Self;
+
+    /// Names the run. A new run gets this id. If the store has an open run of this id, the leg goes on
+    /// with it: with no messages at all, the conversation comes from the journal of a durable store.
+    fn with_run_id(self, run_id: RunId) -> Self;
+
+    /// The id that was given.
+    fn run_id(&self) -> Option<RunId>;
 
     /// The store that was given.
     fn run_store(&self) -> Option<Arc<dyn IRunStore>>;
@@ -306,6 +317,15 @@ pub trait RunStoreOptionsExt: Sized {
 impl RunStoreOptionsExt for ChatClientRunOptions {
     fn with_run_store(self, store: Arc<dyn IRunStore>) -> Self {
         self.with_extension(RunStoreExtension(store))
+    }
+
+    fn with_run_id(self, run_id: RunId) -> Self {
+        self.with_extension(NamedRun(run_id))
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        let extension = self.extensions.get::<NamedRun>()?;
+        Some(extension.0.clone())
     }
 
     fn run_store(&self) -> Option<Arc<dyn IRunStore>> {

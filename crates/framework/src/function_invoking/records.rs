@@ -11,6 +11,7 @@ use raf_tools::{HoldPolicy, OpenBatch};
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
+use super::durable::{self, Step};
 use super::leg::{Leg, Run};
 use super::no_progress::NoProgress;
 
@@ -32,6 +33,7 @@ pub(super) async fn save(
     leg: &mut Leg,
     batch: &OpenBatch,
     about_to_run: Option<HoldPolicy>,
+    step: Step,
 ) -> Result<()> {
     let mut record = leg
         .run
@@ -41,13 +43,30 @@ pub(super) async fn save(
     record.session_id.clone_from(&leg.options.session_id);
     record.round = batch.round();
     record.calls = batch.to_records(about_to_run);
+    record.working = leg.store.is_durable() && (about_to_run.is_some() || batch.is_done());
     record.reopen_pending();
     record.denied.clone_from(&leg.run.denied);
     if record.prefix_digest.is_empty() {
         record.prefix_digest = prefix_digest(leg);
     }
     count(leg, &mut record, leg.run.counters.clone());
-    write(leg, record).await
+    write(leg, record, step).await
+}
+
+/// Begins the record of a run in a durable store, before its first request.
+///
+/// # Errors
+/// What the store fails with; a typed busy error if there is such a run.
+pub(super) async fn open(leg: &mut Leg) -> Result<()> {
+    if !leg.store.is_durable() || leg.run.record.is_some() {
+        return Ok(());
+    }
+    leg.journal = None;
+    let mut record = RunRecord::new(leg.run.id.clone());
+    record.session_id.clone_from(&leg.options.session_id);
+    record.working = true;
+    count(leg, &mut record, leg.run.counters.clone());
+    write(leg, record, Step::Begin).await
 }
 
 /// Counts a model request that is about to be made in a run that has a record, before it is made:
@@ -61,9 +80,20 @@ pub(super) async fn begin_round(leg: &mut Leg) -> Result<()> {
         return Ok(());
     };
     let mut counters = leg.run.counters.clone();
+    if leg.journal.is_some() {
+        // A reply is in the journal before its calls run: one that is not has had no effect.
+        if !durable::has_unsaved(leg) {
+            return Ok(());
+        }
+        record.calls.clear();
+        record.round = counters.rounds;
+        record.working = true;
+        count(leg, &mut record, counters);
+        return write(leg, record, Step::Before).await;
+    }
     counters.rounds += 1;
     count(leg, &mut record, counters);
-    write(leg, record).await
+    write(leg, record, Step::Before).await
 }
 
 fn count(leg: &Leg, record: &mut RunRecord, counters: Counters) {
@@ -78,8 +108,10 @@ fn count(leg: &Leg, record: &mut RunRecord, counters: Counters) {
     .unwrap_or_default();
 }
 
-async fn write(leg: &mut Leg, mut record: RunRecord) -> Result<()> {
-    let outcome = if record.revision == 0 {
+async fn write(leg: &mut Leg, mut record: RunRecord, step: Step) -> Result<()> {
+    let outcome = if leg.store.is_durable() {
+        durable::append(leg, step, &record).await?
+    } else if record.revision == 0 {
         leg.store.create(&record, Some(&leg.claim)).await?
     } else {
         leg.store.save(&record).await?
@@ -112,7 +144,7 @@ pub(super) async fn close(leg: &mut Leg, reason: ClosedReason) -> Result<()> {
         return Ok(());
     };
     record.close(reason);
-    write(leg, record).await?;
+    write(leg, record, Step::End).await?;
     leg.store.release(&leg.run.id, &leg.claim).await?;
     leg.run.record = None;
     Ok(())
@@ -154,7 +186,7 @@ pub(super) fn restore(record: RunRecord) -> Result<Run> {
     })
 }
 
-fn busy(run_id: &RunId) -> Error {
+pub(super) fn busy(run_id: &RunId) -> Error {
     Error::new(
         ErrorKind::BusySession,
         "another leg of this run is in flight: wait for its end, then give the answers again",

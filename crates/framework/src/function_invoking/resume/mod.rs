@@ -12,6 +12,7 @@ use raf_tools::{CallState, HoldPolicy, OpenBatch, Preparation, ToolSet};
 
 use self::find::{is_of_session, open_record, shown_calls};
 use self::step::Step;
+use super::durable;
 use super::leg::{Leg, Run};
 use super::options::{ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy};
 use super::policy::PolicyFacts;
@@ -21,6 +22,8 @@ use super::{plan, records};
 pub(super) enum Beginning {
     /// A model request.
     Ask,
+    /// A run whose owner died between batches: it is asked again, and nothing is added.
+    Continue,
     /// A batch of a run that waited.
     GoOn {
         batch: OpenBatch,
@@ -41,13 +44,25 @@ pub(super) async fn begin(
     tools: &ToolSet,
     options: &FunctionInvokingOptions,
 ) -> Result<Beginning> {
-    let answers = std::mem::take(&mut leg.options.tool_approval_responses);
-    let Some(record) = open_record(leg, &answers).await? else {
+    let mut answers = std::mem::take(&mut leg.options.tool_approval_responses);
+    let found = match durable::named_record(leg).await? {
+        Some(record) => Some(record),
+        None => open_record(leg, &answers).await?,
+    };
+    let Some(mut record) = found else {
         return without_record(leg, &answers, options).await;
     };
+    let recovered = durable::recover(leg, &mut record).await?;
+    if recovered.interrupted && record.calls.is_empty() {
+        leg.run = records::restore(record)?;
+        leg.first_request = leg.run.counters.rounds == 0;
+        return Ok(Beginning::Continue);
+    }
+    // Answers that came while nobody worked at the run.
+    answers.extend(leg.store.answers(&record.run_id).await?);
     let rules_scope = scope(leg, &record.run_id);
     let run_id = record.run_id.clone();
-    let shown = shown_calls(leg.input(), &record);
+    let shown = shown_calls(&leg.transcript(), &record);
     if shown.as_ref().is_some_and(|shown| shown.moved_on) {
         leg.run = records::restore(record)?;
         records::close(leg, ClosedReason::Superseded).await?;
@@ -64,6 +79,11 @@ pub(super) async fn begin(
         extensions: &leg.options.extensions,
     };
     let mut batch = OpenBatch::from_record(preparation, record.round, &record.calls)?;
+    if recovered.has_unsettled() {
+        let again = recovered.not_started(&record);
+        let again = OpenBatch::from_record(preparation, again.round, &again.calls)?;
+        recovered.apply(&mut batch, &again, tools);
+    }
     let rules = leg.store.remembered(&rules_scope).await?;
     let session_id = leg.options.session_id.clone();
     let facts = PolicyFacts {
@@ -103,7 +123,12 @@ pub(super) async fn begin(
         })
         .await;
     }
-    if !step.acted && !superseded && !batch.is_done() && !step.has_unfinished() {
+    if !step.acted
+        && !superseded
+        && !batch.is_done()
+        && !step.has_unfinished()
+        && !recovered.interrupted
+    {
         if let Some(refusal) = step.refusals.first() {
             leg.store.release(&run_id, &leg.claim).await?;
             return Err(refused(refusal));
@@ -122,7 +147,7 @@ pub(super) async fn begin(
         mode: options.execution.mode,
         whole_batch: options.hold_whole_batch,
     };
-    records::save(leg, &batch, Some(hold)).await?;
+    records::save(leg, &batch, Some(hold), durable::Step::Begin).await?;
     leg.pending.clear();
     Ok(Beginning::GoOn { batch, superseded })
 }
