@@ -70,6 +70,7 @@ impl StoreOptions {
 }
 
 /// A span as whole milliseconds, as columns hold it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn milliseconds(span: Duration) -> i64 {
     // A quarter of the range: sums of a few never overflow.
     i64::try_from(span.as_millis())

@@ -6,7 +6,6 @@ use raf_core::{Error, Result, RunRecord, Settlement};
 #[derive(Debug)]
 pub(crate) struct RecordRow {
     pub(crate) json: String,
-    pub(crate) revision: i64,
     pub(crate) answerable_until: Option<i64>,
     pub(crate) request_ids: Vec<String>,
     /// Of these requests, kept answers are done with.
@@ -24,7 +23,6 @@ impl RecordRow {
             .filter(|_| !record.closed && !record.working);
         Ok(Self {
             json: written.to_json()?,
-            revision: column(revision)?,
             answerable_until: until.and_then(|until| i64::try_from(until).ok()),
             request_ids: record.request_ids().map(str::to_owned).collect(),
             settled: record

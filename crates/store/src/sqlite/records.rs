@@ -115,7 +115,7 @@ impl Transaction<'_> {
                 id,
                 record.session_id,
                 record.format,
-                row.revision,
+                column(revision)?,
                 record.closed,
                 record.working,
                 row.json,
