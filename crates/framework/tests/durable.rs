@@ -12,7 +12,9 @@ use raf_core::{
     WaitsFor, validate_history,
 };
 use raf_framework::{FunctionInvokingChatClient, RunStoreOptionsExt};
-use raf_testing::{Reply, ScriptedChatClient, ScriptedTool, transcript_lines};
+use raf_testing::{
+    FaultyRunStore, Reply, ScriptedChatClient, ScriptedTool, WriteFault, transcript_lines,
+};
 use raf_tools::{ToolLimits, ToolRegistry};
 
 /// A model that says what follows from the conversation alone.
@@ -272,4 +274,43 @@ async fn a_run_that_is_at_its_end_or_unknown_is_a_typed_error() {
         .await
         .unwrap_err();
     assert_eq!(closed.kind(), ErrorKind::Misuse);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_a_failed_save_leaves_the_run_open_and_a_worker_finishes_it() {
+    let input = [ChatMessage::user("book it")];
+    for fault in [WriteFault::Before, WriteFault::After] {
+        let mut number = 0;
+        loop {
+            let bench = bench(false);
+            let faulty = Arc::new(FaultyRunStore::new(Arc::clone(&bench.store)));
+            faulty.fail_write(number, fault);
+            let options = ChatClientRunOptions::new()
+                .with_run_store(faulty.clone())
+                .with_run_id("r".into());
+            let failed = bench.client.get_response(&input, options).await;
+            if faulty.failed() == 0 {
+                assert!(failed.is_ok());
+                break;
+            }
+            let place = format!("{fault:?} {number}");
+            assert_eq!(failed.unwrap_err().kind(), ErrorKind::Store, "{place}");
+            let record = bench.store.load(&"r".into()).await.unwrap();
+            // Nothing was begun, or the last write was made although it was said to have failed.
+            if let Some(record) = record.filter(|record| !record.closed) {
+                assert!(record.working, "{place}");
+                let done = bench.recovered().await;
+                assert_eq!(done.finish_reason, FinishReason::Stop, "{place}");
+                let mut transcript = input.to_vec();
+                transcript.extend(done.messages);
+                validate_history(&transcript).unwrap();
+                assert!(
+                    !outcomes(&transcript).contains(&ToolOutcome::Cancelled { started: false })
+                );
+            }
+            assert!(bench.book.log().entries() <= 2, "{place}");
+            number += 1;
+        }
+        assert!(number > 8, "{number} writes");
+    }
 }
