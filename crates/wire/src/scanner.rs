@@ -257,7 +257,8 @@ impl<'a> JsonScanner<'a> {
         let start = self.at + usize::from(bytes.get(self.at) == Some(&b'-'));
         let mut end = digits(start);
         let has_leading_zero = bytes.get(start) == Some(&b'0') && end > start + 1;
-        if end == start || has_leading_zero {
+        // What may be beyond a double's range is left to who reads it as a number.
+        if end == start || has_leading_zero || end - start > 200 {
             return None;
         }
         if bytes.get(end) == Some(&b'.') {
@@ -269,7 +270,7 @@ impl<'a> JsonScanner<'a> {
             let sign = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
             let start = end + 1 + usize::from(sign);
             end = digits(start);
-            (end > start).then_some(())?;
+            (1..=2).contains(&(end - start)).then_some(())?;
         }
         self.at = end;
         Some(())
