@@ -5,13 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::StreamExt;
 use raf_core::{
     ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
     UpdateStream, emit_stream,
 };
-use raf_wire::{Address, DialogueSetup, Reporter, ToolsCache, Transport};
+use raf_wire::{Address, DialogueSetup, Reporter, Said, ToolsCache, Transport};
 
 use crate::dialect::{Dialect, EndpointForm};
 use crate::endpoint::MESSAGES;
@@ -208,7 +207,7 @@ impl Shared {
         }
     }
 
-    fn reporter(&self, url: &Address, model: &str, said: Bytes) -> Reporter {
+    fn reporter(&self, url: &Address, model: &str, said: Said) -> Reporter {
         let options = &self.0.options;
         let headers = options.headers.iter().map(|(_, value)| value.clone());
         let secrets = options.api_key.iter().cloned().chain(headers).collect();
@@ -231,10 +230,11 @@ impl IChatClient for AnthropicChatClient {
                 "the conversation is empty: give at least one message",
             ));
         }
-        let built = shared.build(&again, false)?;
+        let mut built = shared.build(&again, false)?;
         let own = &shared.0.options;
         let url = shared.url(&again.model);
-        let reporter = shared.reporter(&url, &again.model, built.said.clone());
+        let said = std::mem::take(&mut built.said);
+        let reporter = shared.reporter(&url, &again.model, said);
         let continuations = if built.may_pause {
             own.continuations
         } else {
@@ -260,7 +260,7 @@ impl IChatClient for AnthropicChatClient {
             url,
             built,
             reply,
-            again,
+            again: (continuations > 0).then_some(again),
         };
         Ok(emit_stream(move |out| drive(turn, out)).boxed())
     }

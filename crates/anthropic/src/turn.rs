@@ -16,7 +16,8 @@ pub(crate) struct Turn {
     pub(crate) url: Address,
     pub(crate) built: Built,
     pub(crate) reply: Reply,
-    pub(crate) again: Again,
+    /// None where a pause is not gone on with.
+    pub(crate) again: Option<Again>,
 }
 
 /// What a turn is asked with again, where the server pauses it.
@@ -48,11 +49,11 @@ pub(crate) async fn drive(turn: Turn, mut out: Emitter<AgentResponseUpdate>) -> 
             .listen(&mut opened, &mut reply, &restore, &mut out)
             .await?;
         dialogue.drain(opened).await;
-        let Some(paused) = reply.resume() else {
+        let (Some(again), Some(paused)) = (&mut again, reply.resume()) else {
             break finish;
         };
         again.messages.push(paused);
-        body = shared.build(&again, true)?.body;
+        body = shared.build(again, true)?.body;
     };
     out.emit(AgentResponseUpdate::finish(finish)).await;
     Ok(())

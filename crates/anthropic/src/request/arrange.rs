@@ -137,6 +137,13 @@ impl Arranged {
         system.sum::<usize>() + turns
     }
 
+    /// What it says, message by message.
+    pub(super) fn into_pieces(self) -> Vec<Arc<str>> {
+        let turns = self.turns.into_iter().flat_map(|turn| turn.pieces);
+        let pieces = self.system.into_iter().chain(turns);
+        pieces.map(|piece| piece.json).collect()
+    }
+
     /// Writes the list of instructions.
     pub(super) fn write_system(&self, text: &mut Vec<u8>) {
         text.push(b'[');

@@ -17,7 +17,7 @@ use raf_core::{
     ChatClientRunOptions, ChatMessage, Error, JsonSchemaFormat, ResponseFormat, Result, normalise,
     validate_history,
 };
-use raf_wire::{BodyWriter, Restore, ToolsCache};
+use raf_wire::{BodyWriter, Restore, Said, ToolsCache};
 
 use crate::dialect::{Dialect, EndpointForm, SchemaSupport, model_rules};
 use crate::options::Conflicts;
@@ -42,8 +42,8 @@ pub(crate) struct Request<'a> {
 /// A request that can be sent.
 pub(crate) struct Built {
     pub(crate) body: Bytes,
-    /// What the messages said: a part of the body.
-    pub(crate) said: Bytes,
+    /// What the messages said, each as it stands in the body.
+    pub(crate) said: Said,
     pub(crate) restore: Restore,
     /// The server has tools of its own, so that it may pause the turn.
     pub(crate) may_pause: bool,
@@ -90,19 +90,16 @@ pub(crate) fn build(request: &Request<'_>, cache: &ToolsCache) -> Result<Built> 
     let mut body = BodyWriter::new(length, request.options);
     write_form(&mut body, request)?;
     body.field("max_tokens", &settled.max_tokens)?;
-    let said = body.position();
     if !arranged.system.is_empty() {
         body.raw_field("system", |text| arranged.write_system(text));
     }
     body.raw_field("messages", |text| arranged.write_turns(text));
-    let end = body.position();
     settled.write(&mut body)?;
     tools.write_to(&mut body, request, settled.thinks)?;
     write_schema(&mut body, request, &settled)?;
-    let text = body.finish()?;
     Ok(Built {
-        said: text.slice(said.min(end)..end),
-        body: text,
+        said: Said::from(arranged.into_pieces()),
+        body: body.finish()?,
         may_pause: tools.may_pause || has_server_tools(request.options),
         restore: tools.restore,
     })
