@@ -8,6 +8,7 @@ mod function_invoking;
 mod into_tools;
 mod logging;
 mod sealed;
+mod workers;
 
 pub use agent::{
     AgentConfig, AgentConfigBuilder, AgentRequest, AgentRun, AgentRuntime, AgentTool,
@@ -29,3 +30,7 @@ pub use function_invoking::{
 pub use into_tools::IntoTools;
 pub use logging::LoggingChatClient;
 pub use sealed::{PausedRunSealer, SealFault, SealedPausedRun, SealingKey, SealingKeys};
+pub use workers::{
+    AgentResumer, ClientResumer, IRunResumer, PassOptions, ResumedRun, RunProgress, WorkerOptions,
+    resume_open_runs, run_worker,
+};

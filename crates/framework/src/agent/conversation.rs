@@ -8,6 +8,8 @@ use raf_core::{
     SessionView, UpdateStream, WriteOutcome,
 };
 
+use crate::function_invoking::RunStoreOptionsExt;
+
 /// A conversation that legs are played in, one after another.
 pub(super) struct Conversation {
     client: Arc<dyn IChatClient>,
@@ -65,7 +67,7 @@ impl Conversation {
         mut options: ChatClientRunOptions,
     ) -> Result<UpdateStream> {
         self.messages.extend_from_slice(&new);
-        if self.messages.is_empty() {
+        if self.messages.is_empty() && options.run_id().is_none() {
             return Err(Error::misuse(
                 "there is nothing to answer: give a message with the request, or a session that \
                  holds one",
