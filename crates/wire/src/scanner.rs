@@ -257,8 +257,7 @@ impl<'a> JsonScanner<'a> {
         let start = self.at + usize::from(bytes.get(self.at) == Some(&b'-'));
         let mut end = digits(start);
         let has_leading_zero = bytes.get(start) == Some(&b'0') && end > start + 1;
-        // What may be beyond a double's range is left to who reads it as a number.
-        if end == start || has_leading_zero || end - start > 200 {
+        if end == start || has_leading_zero {
             return None;
         }
         if bytes.get(end) == Some(&b'.') {
@@ -266,11 +265,17 @@ impl<'a> JsonScanner<'a> {
             end = digits(start);
             (end > start).then_some(())?;
         }
-        if let Some(b'e' | b'E') = bytes.get(end) {
+        let has_exponent = matches!(bytes.get(end), Some(b'e' | b'E'));
+        if has_exponent {
             let sign = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
             let start = end + 1 + usize::from(sign);
             end = digits(start);
-            (1..=2).contains(&(end - start)).then_some(())?;
+            (end > start).then_some(())?;
+        }
+        // What is beyond a double's range is no number for the parser either; short ones are within.
+        if has_exponent || end - self.at > 300 {
+            let number: f64 = self.text.get(self.at..end)?.parse().ok()?;
+            number.is_finite().then_some(())?;
         }
         self.at = end;
         Some(())
