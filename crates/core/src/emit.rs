@@ -29,18 +29,17 @@ impl<T> Emitter<T> {
     /// Cancel-safety: an item that was handed over stays handed over. It is at the first poll, unless
     /// the item before it, whose future was dropped, still waits for the consumer.
     pub async fn emit(&mut self, item: T) {
-        self.taken().await;
-        *lock(&self.0) = Some(item);
-        self.taken().await;
-    }
-
-    async fn taken(&self) {
+        let mut item = Some(item);
         poll_fn(|_| {
-            if lock(&self.0).is_none() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
+            let mut slot = lock(&self.0);
+            if slot.is_some() {
+                return Poll::Pending;
             }
+            let Some(item) = item.take() else {
+                return Poll::Ready(());
+            };
+            *slot = Some(item);
+            Poll::Pending
         })
         .await;
     }
