@@ -32,9 +32,10 @@ impl IChatClient for Stateless {
         let asked = messages
             .iter()
             .any(|message| message.tool_calls().next().is_some());
-        let reply = match asked {
-            false => Reply::calls([("c1", "book", "{}")]),
-            true => Reply::text("done"),
+        let reply = if asked {
+            Reply::text("done")
+        } else {
+            Reply::calls([("c1", "book", "{}")])
         };
         ScriptedChatClient::new([reply])
             .run(messages, options)

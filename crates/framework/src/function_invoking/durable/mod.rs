@@ -8,9 +8,11 @@ mod heartbeat;
 mod recover;
 mod value;
 
+use std::collections::BTreeSet;
+
 use raf_core::{
-    ChatMessage, Error, ErrorKind, JournalEntry, JournalKey, JournalKind, MessageRole, Result,
-    RunRecord, WriteOutcome,
+    ChatMessage, Error, ErrorKind, JournalEntry, JournalKey, JournalKind, MessageRole, Occurrence,
+    Result, RunRecord, ToolResult, WriteOutcome,
 };
 use raf_tools::{FinishedCall, OpenBatch};
 use serde::Serialize;
@@ -30,12 +32,24 @@ pub(super) struct Journal {
     base: u64,
     /// Which leg of the run this is, from 0.
     leg: u32,
-    /// Messages of the leg's own that it has.
+    /// Messages of the leg's own that it has, up to the results at their end: those are put in call order,
+    /// and one that comes later may stand before one that is kept.
     saved: usize,
+    /// The results behind them that it has.
+    kept: BTreeSet<Occurrence>,
     /// What the caller brought and it lacks.
     input: Vec<ChatMessage>,
     /// Whether the outcomes that it holds of the open batch are not counted in the record.
     pub(super) uncounted: bool,
+}
+
+impl Journal {
+    /// Notes that it has these messages, and all before a place.
+    fn keep(&mut self, until: usize, messages: &[ChatMessage]) {
+        self.saved = self.saved.max(until);
+        let results = messages.iter().flat_map(ChatMessage::tool_results);
+        self.kept.extend(results.filter_map(ToolResult::occurrence));
+    }
 }
 
 /// What a write is made for.
@@ -77,15 +91,18 @@ pub(super) async fn append(leg: &mut Leg, step: Step, record: &RunRecord) -> Res
     };
     let new = leg.new_messages();
     // Results of a batch in flight are entries of their own: they have no order yet.
-    let open = match step {
-        Step::Plan | Step::Begin => trailing_results(new),
-        _ => 0,
+    let until = new.len() - trailing_results(new);
+    let whole = match step {
+        Step::Plan | Step::Begin => until,
+        _ => new.len(),
     };
-    let until = new.len().saturating_sub(open).max(journal.saved);
-    let value = Recorded::new(
-        std::mem::take(&mut journal.input),
-        new[journal.saved.min(until)..until].to_vec(),
-    );
+    let is_new = |message: &&ChatMessage| {
+        let mut places = message.tool_results().filter_map(ToolResult::occurrence);
+        !places.any(|place| journal.kept.contains(&place))
+    };
+    let from = journal.saved.min(whole);
+    let messages: Vec<ChatMessage> = new[from..whole].iter().filter(is_new).cloned().collect();
+    let value = Recorded::new(std::mem::take(&mut journal.input), messages);
     let entry = entry(
         &journal,
         step.name(journal.leg, record.round),
@@ -99,7 +116,7 @@ pub(super) async fn append(leg: &mut Leg, step: Step, record: &RunRecord) -> Res
         .await;
     if matches!(written, Ok(WriteOutcome::Written(_))) {
         journal.base += 1;
-        journal.saved = until;
+        journal.keep(until, &value.messages);
         leg.held.set(record.run_id.clone());
     } else {
         journal.input = value.input;
@@ -145,7 +162,8 @@ pub(super) async fn settled(
 /// Whether messages stand in the transcript that the journal lacks.
 pub(super) fn has_unsaved(leg: &Leg) -> bool {
     let saved = leg.journal.as_ref().map(|journal| journal.saved);
-    saved.is_some_and(|saved| saved < leg.new_messages().len())
+    let new = leg.new_messages();
+    saved.is_some_and(|saved| saved < new.len() - trailing_results(new))
 }
 
 /// Whether a failure leaves the run open, for another leg to go on with.

@@ -10,8 +10,8 @@ use raf_core::{
 use raf_tools::{CallState, OpenBatch, SettledCall, ToolSet};
 use serde::de::DeserializeOwned;
 
-use super::Journal;
 use super::value::{Outcome, Recorded};
+use super::{Journal, trailing_results};
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::options::NamedRun;
 use crate::function_invoking::records;
@@ -169,7 +169,8 @@ pub(in crate::function_invoking) async fn recover(
             leg.emit(AgentResponseUpdate::Message { message }).await;
         }
     }
-    journal.saved = leg.new_messages().len();
+    let new = leg.new_messages();
+    journal.keep(new.len() - trailing_results(new), new);
     if record.working {
         journal.uncounted = take_outcomes(leg, record, outcomes).await;
         recovered.unsettled = record
