@@ -73,6 +73,8 @@ mod guides {
     mod agents {}
     #[doc = include_str!("../docs/approvals.md")]
     mod approvals {}
+    #[doc = include_str!("../docs/durability.md")]
+    mod durability {}
     #[doc = include_str!("../docs/errors.md")]
     mod errors {}
     #[doc = include_str!("../docs/loop.md")]
