@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use raf_core::{
-    ChatMessage, Content, Error, MediaSource, MessageRole, ReasoningContent, Result, ToolCall,
-    ToolResult,
+    ChatMessage, Content, Error, MediaContent, MediaSource, MessageRole, ReasoningContent, Result,
+    ToolCall, ToolResult,
 };
 
 use raf_wire::{call_id, data_url, push_member as member, push_string as string, tool_name};
@@ -42,7 +42,7 @@ pub(crate) fn check_media(messages: &[ChatMessage]) -> Result<()> {
             Content::Audio(media) if !matches!(media.source, MediaSource::Base64(_)) => {
                 "audio must be given as base64 bytes"
             }
-            Content::File(media) if matches!(&media.source, MediaSource::Url(url) if !url.starts_with("data:")) => {
+            Content::File(media) if is_to_be_fetched(media) => {
                 "a file must be given as base64 bytes or as the id of an uploaded file"
             }
             _ => continue,
@@ -52,6 +52,11 @@ pub(crate) fn check_media(messages: &[ChatMessage]) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Whether it is media that the server would have to fetch.
+fn is_to_be_fetched(media: &MediaContent) -> bool {
+    matches!(&media.source, MediaSource::Url(url) if !url.starts_with("data:"))
 }
 
 /// Whether the message says anything that goes over the wire.
@@ -135,7 +140,7 @@ fn part(json: &mut String, content: &Content) {
         }
         Content::Audio(media) => {
             let MediaSource::Base64(data) = &media.source else {
-                return;
+                return note(json, "(sound that this endpoint cannot fetch is left out)");
             };
             text.push_str(r#"{"type":"input_audio","input_audio":{"data":"#);
             string(&mut text, data);
@@ -150,6 +155,8 @@ fn part(json: &mut String, content: &Content) {
         Content::File(media) => {
             if let MediaSource::FileId(id) = &media.source {
                 file_id(&mut text, id);
+            } else if is_to_be_fetched(media) {
+                return note(json, "(a file that this endpoint cannot fetch is left out)");
             } else {
                 text.push_str(r#"{"type":"file","file":{"file_data":"#);
                 string(&mut text, &data_url(media, "application/octet-stream"));
@@ -175,6 +182,11 @@ fn part(json: &mut String, content: &Content) {
         }
         json.push_str(&text);
     }
+}
+
+/// In the place of media that a tool returned and that there is no form for: the run goes on.
+fn note(json: &mut String, words: &str) {
+    part(json, &Content::text(words));
 }
 
 fn file_id(json: &mut String, id: &str) {

@@ -63,7 +63,8 @@ pub(super) fn assistant(
                 items.extend(json.map(|json| placed(place, json)));
             }
             Content::Unknown(part) => {
-                let is_foreign = own.is_none() && part_owner(part).is_some();
+                let is_owned = part_owner(part).is_some();
+                let is_foreign = is_owned && (own.is_none() || is_block(part.kind()));
                 let value = own.unwrap_or_else(|| part.value.clone());
                 let mut is_new = |name: &str| {
                     let id = value[name].as_str();
@@ -108,6 +109,11 @@ fn placed(place: Option<u64>, json: String) -> Placed {
         is_reasoning: false,
         json,
     }
+}
+
+/// Whether a part is a block of the Messages API, which a dialect of the same name may speak too.
+fn is_block(kind: &str) -> bool {
+    kind.ends_with("_tool_use") || kind.ends_with("_tool_result") || kind == "citations"
 }
 
 fn is_type(item: Option<&Value>, kind: &str) -> bool {

@@ -64,10 +64,7 @@ pub(super) fn prompt(message: &ChatMessage) -> String {
         }
     }
     let mut json = String::new();
-    if list.len() > 1 || items.is_empty() {
-        if list.len() == 1 {
-            push_text(&mut list, "input_text", "");
-        }
+    if list.len() > 1 {
         list.push(']');
         begin_message(&mut json, role);
         json.push_str(&list);
