@@ -11,11 +11,11 @@ use raf_core::{
     MessageRole, ResponseFold, Result, RunId, ToolApprovalResponse, ToolOutcome, UpdateStream,
     WaitsFor, validate_history,
 };
-use raf_framework::{FunctionInvokingChatClient, RunStoreOptionsExt};
+use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions, RunStoreOptionsExt};
 use raf_testing::{
     FaultyRunStore, Reply, ScriptedChatClient, ScriptedTool, WriteFault, transcript_lines,
 };
-use raf_tools::{ToolLimits, ToolRegistry};
+use raf_tools::{ExecutionOptions, ToolLimits, ToolRegistry};
 
 /// A model that says what follows from the conversation alone.
 #[derive(Debug)]
@@ -50,10 +50,16 @@ struct Bench {
 }
 
 fn bench(gated: bool) -> Bench {
+    bench_with(gated, true, 16)
+}
+
+fn bench_with(gated: bool, idempotent: bool, bound: usize) -> Bench {
+    let execution = ExecutionOptions::new().with_max_concurrency(bound);
+    let options = FunctionInvokingOptions::new().with_execution(execution);
     let book = ScriptedTool::returning("book", "booked");
     let book = Arc::new(if gated { book.gated() } else { book });
     let look = ScriptedTool::returning("look", "seen");
-    let look = Arc::new(look.with_limits(ToolLimits::new().with_idempotent(true)));
+    let look = Arc::new(look.with_limits(ToolLimits::new().with_idempotent(idempotent)));
     let tools = ToolRegistry::builder()
         .with_shared_tool(book.clone())
         .with_shared_tool(look.clone())
@@ -63,7 +69,7 @@ fn bench(gated: bool) -> Bench {
         book,
         look,
         store: Arc::new(InMemoryRunStore::new().with_durable(true)),
-        client: FunctionInvokingChatClient::new(Arc::new(Stateless), tools),
+        client: FunctionInvokingChatClient::with_options(Arc::new(Stateless), tools, options),
     }
 }
 
@@ -309,6 +315,39 @@ async fn i6_a_failed_save_leaves_the_run_open_and_a_worker_finishes_it() {
                 );
             }
             assert!(bench.book.log().entries() <= 2, "{place}");
+            number += 1;
+        }
+        assert!(number > 8, "{number} writes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_i7_what_a_failed_save_left_in_hand_is_saved_first_and_no_body_runs_again() {
+    let input = [ChatMessage::user("book it")];
+    let cases = [1, 16].map(|bound| [(bound, WriteFault::Before), (bound, WriteFault::After)]);
+    for (bound, fault) in cases.into_iter().flatten() {
+        let mut number = 0;
+        loop {
+            let bench = bench_with(false, false, bound);
+            let faulty = Arc::new(FaultyRunStore::new(Arc::clone(&bench.store)));
+            faulty.fail_write(number, fault);
+            let options = ChatClientRunOptions::new()
+                .with_run_store(faulty.clone())
+                .with_run_id("r".into());
+            let first = bench.client.get_response(&input, options.clone()).await;
+            if faulty.failed() == 0 {
+                assert!(first.is_ok());
+                break;
+            }
+            let place = format!("{fault:?} {number}, {bound} at once");
+            let record = bench.store.load(&"r".into()).await.unwrap();
+            if record.is_none_or(|record| !record.closed) {
+                let done = bench.client.clone().get_response(&input, options).await;
+                let outcomes = outcomes(&done.unwrap().messages);
+                assert_eq!(outcomes, [ToolOutcome::Ok; 3], "{place}");
+            }
+            let entered = (bench.book.log().entries(), bench.look.log().entries());
+            assert_eq!(entered, (2, 1), "{place}");
             number += 1;
         }
         assert!(number > 8, "{number} writes");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use raf_core::{
-    AgentResponseUpdate, BudgetLimit, ClosedReason, Content, Extensions, FinishReason,
+    AgentResponseUpdate, BudgetLimit, ClosedReason, Content, ErrorKind, Extensions, FinishReason,
     InterruptNotice, Occurrence, Result, Settlement, SkipReason, ToolCallHead, ToolOutcome,
     WaitsFor,
 };
@@ -70,7 +70,12 @@ pub(super) async fn execute(
             break;
         }
         if leg.journal.is_some() {
-            records::save(leg, &batch, Some(hold), Step::Plan).await?;
+            let saved = records::save(leg, &batch, Some(hold), Step::Plan).await;
+            if let Err(error) = saved {
+                // It may have been made: then the record says that these have started.
+                durable::not_entered(leg, runnable.iter().map(raf_tools::QueuedCall::occurrence));
+                return Err(error);
+            }
         }
         let mut bodies = executor.batch(context.clone(), runnable);
         let stopped = drive(&mut bodies, &mut batch, &mut warning, leg, options).await?;
@@ -210,6 +215,9 @@ async fn drive(
 ) -> Result<Option<Stop>> {
     let mut stopped = Box::pin(leg.stopped());
     let mut stop = None;
+    // A save that failed: what runs comes to its end, in hand, and nothing more begins (contract I6).
+    let mut unsaved = None;
+    let mut limited = false;
     loop {
         if stop.is_none() {
             stop = leg.stop();
@@ -226,7 +234,9 @@ async fn drive(
                 continue;
             }
         };
-        let Some(event) = event else { return Ok(stop) };
+        let Some(event) = event else {
+            return unsaved.map_or(Ok(stop), Err);
+        };
         batch.note(&event, false);
         match event {
             BatchEvent::Started { occurrence, call } => {
@@ -254,11 +264,28 @@ async fn drive(
             // What the nested run asks was announced by itself.
             BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Finished(finished) => {
-                durable::settled(leg, batch, &finished).await?;
+                if unsaved.is_some() {
+                    let skipped = ToolOutcome::skipped(SkipReason::Limit);
+                    if finished.result.outcome() == skipped && !limited {
+                        durable::not_entered(leg, [finished.occurrence]);
+                    } else {
+                        durable::keep_in_hand(leg, batch, &finished);
+                    }
+                    continue;
+                }
+                if let Err(error) = durable::settled(leg, batch, &finished).await {
+                    if error.kind() != ErrorKind::Store {
+                        return Err(error);
+                    }
+                    bodies.skip_queued(SkipReason::Limit);
+                    unsaved = Some(error);
+                    continue;
+                }
                 let failed = finished.result.outcome().is_error();
                 let limit = failed && leg.run.counters.would_end(results(batch), options);
                 if limit || leg.is_out_of_time(options) {
                     bodies.skip_queued(SkipReason::Limit);
+                    limited = true;
                 }
                 warning.emit_or_hold(leg, finished).await;
             }

@@ -14,7 +14,7 @@ use raf_tools::{NestedReport, SettledCall};
 use tokio::time::Instant;
 
 use super::counters::Counters;
-use super::durable::{Held, Journal};
+use super::durable::{Held, InHand, Journal};
 use super::inbox::MessageInbox;
 use super::no_progress::NoProgress;
 use super::options::FunctionInvokingOptions;
@@ -85,6 +85,8 @@ pub(super) struct Leg {
     pub(super) journal: Option<Journal>,
     /// What signs of life are given for.
     pub(super) held: Held,
+    /// What could not be saved, for the next leg to save first.
+    pub(super) in_hand: Arc<InHand>,
     /// Whether the next request is the first of a turn of the user.
     pub(super) first_request: bool,
     /// Whether an empty reply was asked again.
@@ -131,6 +133,7 @@ impl Leg {
             claim: RunClaim::new(),
             journal: None,
             held: Held::default(),
+            in_hand: Arc::default(),
             first_request: true,
             nudged: false,
             pending: Vec::new(),

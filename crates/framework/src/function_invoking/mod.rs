@@ -70,6 +70,7 @@ pub struct FunctionInvokingChatClient {
 struct Shared {
     executor: ToolExecutor,
     options: FunctionInvokingOptions,
+    in_hand: Arc<durable::InHand>,
 }
 
 impl FunctionInvokingChatClient {
@@ -87,7 +88,11 @@ impl FunctionInvokingChatClient {
         let executor = ToolExecutor::with_options(tools, options.execution.clone());
         Self {
             inner,
-            shared: Arc::new(Shared { executor, options }),
+            shared: Arc::new(Shared {
+                executor,
+                options,
+                in_hand: Arc::default(),
+            }),
         }
     }
 
@@ -133,6 +138,7 @@ impl IChatClient for FunctionInvokingChatClient {
                 .run_store()
                 .unwrap_or_else(|| Arc::clone(&client.options().run_store));
             let mut leg = Leg::new(messages, options, store, out);
+            leg.in_hand = Arc::clone(&client.shared.in_hand);
             // OpenTelemetry GenAI semantic conventions, "Invoke agent span".
             let span = tracing::info_span!(
                 "invoke_agent",

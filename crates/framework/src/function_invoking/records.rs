@@ -145,6 +145,7 @@ pub(super) async fn close(leg: &mut Leg, reason: ClosedReason) -> Result<()> {
     };
     record.close(reason);
     write(leg, record, Step::End).await?;
+    durable::forget(leg);
     leg.store.release(&leg.run.id, &leg.claim).await?;
     leg.run.record = None;
     Ok(())

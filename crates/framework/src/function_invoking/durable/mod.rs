@@ -5,6 +5,7 @@
 //! journal holds what the record leaves out: messages, and outcomes of a batch in flight.
 
 mod heartbeat;
+mod in_hand;
 mod recover;
 mod value;
 
@@ -23,6 +24,7 @@ use super::leg::Leg;
 use super::records;
 
 pub(super) use self::heartbeat::{Held, while_held};
+pub(super) use self::in_hand::{InHand, forget, not_entered};
 pub(super) use self::recover::{named_record, recover};
 
 /// How far the journal of a leg's run is written.
@@ -125,7 +127,8 @@ pub(super) async fn append(leg: &mut Leg, step: Step, record: &RunRecord) -> Res
     written
 }
 
-/// Keeps the outcome of a call as soon as it is known, before anybody is told of it.
+/// Keeps the outcome of a call as soon as it is known, before anybody is told of it. What the store
+/// fails to keep stays in hand.
 ///
 /// # Errors
 /// What the store fails with; a typed busy error if the claim is lost.
@@ -137,18 +140,22 @@ pub(super) async fn settled(
     let Some(journal) = &leg.journal else {
         return Ok(());
     };
-    let position = finished.occurrence.position;
-    let calls = batch.to_records(None);
-    let Some(call) = calls.into_iter().find(|call| call.position == position) else {
+    let Some(value) = outcome(batch, finished) else {
         return Ok(());
     };
-    let value = Outcome::new(call, finished.result.clone());
     let name = Step::Batch.name(journal.leg, finished.occurrence.round);
     let entries = [entry(journal, name, JournalKind::Settled, &value)?];
     let key = JournalKey::root(leg.run.id.clone());
     let base = journal.base;
     let written = leg.store.append(&key, &leg.claim, base, &entries, None);
-    match written.await? {
+    let written = match written.await {
+        Ok(written) => written,
+        Err(error) => {
+            in_hand::hold(leg, &leg.run.id, |unsaved| unsaved.outcomes.push(value));
+            return Err(error);
+        }
+    };
+    match written {
         WriteOutcome::Written(_) => {
             if let Some(journal) = &mut leg.journal {
                 journal.base += 1;
@@ -157,6 +164,20 @@ pub(super) async fn settled(
         }
         WriteOutcome::Conflict | WriteOutcome::ClaimLost => Err(records::busy(&leg.run.id)),
     }
+}
+
+/// Keeps an outcome in hand that comes behind a failed save.
+pub(super) fn keep_in_hand(leg: &Leg, batch: &OpenBatch, finished: &FinishedCall) {
+    if let Some(value) = outcome(batch, finished) {
+        in_hand::hold(leg, &leg.run.id, |unsaved| unsaved.outcomes.push(value));
+    }
+}
+
+fn outcome(batch: &OpenBatch, finished: &FinishedCall) -> Option<Outcome> {
+    let position = finished.occurrence.position;
+    let mut calls = batch.to_records(None).into_iter();
+    let call = calls.find(|call| call.position == position)?;
+    Some(Outcome::new(call, finished.result.clone()))
 }
 
 /// Whether messages stand in the transcript that the journal lacks.

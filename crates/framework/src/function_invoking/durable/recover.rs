@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use raf_core::{
     AgentResponseUpdate, CallStatus, ChatMessage, Error, ErrorKind, JournalEntry, JournalKey,
-    JournalKind, Occurrence, Result, RunRecord, ToolOutcome, ToolResult,
+    JournalKind, Occurrence, Result, RunRecord, ToolOutcome, ToolResult, WriteOutcome,
 };
 use raf_tools::{CallState, OpenBatch, SettledCall, ToolSet};
 use serde::de::DeserializeOwned;
 
 use super::value::{Outcome, Recorded};
-use super::{Journal, trailing_results};
+use super::{Journal, Step, in_hand, trailing_results};
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::options::NamedRun;
 use crate::function_invoking::records;
@@ -23,6 +23,8 @@ pub(in crate::function_invoking) struct Recovered {
     pub(in crate::function_invoking) interrupted: bool,
     /// Calls whose body was entered, or was about to be, and whose outcome nobody knows.
     unsettled: Vec<u32>,
+    /// Those of them whose body is known not to have been entered.
+    not_entered: Vec<u32>,
 }
 
 impl Recovered {
@@ -31,8 +33,8 @@ impl Recovered {
         !self.unsettled.is_empty()
     }
 
-    /// Says of each call without an outcome what becomes of it: run again with the same key if its
-    /// tool is idempotent, else unknown.
+    /// Says of each call without an outcome what becomes of it: run with the same key if its
+    /// tool is idempotent or its body was not entered, else unknown.
     pub(in crate::function_invoking) fn apply(
         &self,
         batch: &mut OpenBatch,
@@ -45,13 +47,14 @@ impl Recovered {
                 continue;
             }
             let body = tools.get(call.tool_name()).and_then(|entry| entry.body());
+            let not_entered = self.not_entered.contains(&call.occurrence.position);
             let idempotent = body.is_some_and(|tool| tool.tool().limits().idempotent);
             let ready = again
                 .calls()
                 .iter()
                 .find(|other| other.occurrence == call.occurrence);
             let state = match ready {
-                Some(ready) if idempotent => ready.state.clone(),
+                Some(ready) if idempotent || not_entered => ready.state.clone(),
                 _ => CallState::Settled(SettledCall::new(
                     call.occurrence,
                     &call.call,
@@ -171,6 +174,7 @@ pub(in crate::function_invoking) async fn recover(
     }
     let new = leg.new_messages();
     journal.keep(new.len() - trailing_results(new), new);
+    recovered.not_entered = save_first(leg, record, &mut journal, &mut outcomes).await?;
     if record.working {
         journal.uncounted = take_outcomes(leg, record, outcomes).await;
         recovered.unsettled = record
@@ -182,6 +186,69 @@ pub(in crate::function_invoking) async fn recover(
     }
     leg.journal = Some(journal);
     Ok(recovered)
+}
+
+/// Saves what an earlier leg has left in hand, before anything else; says which bodies were not entered.
+async fn save_first(
+    leg: &Leg,
+    record: &RunRecord,
+    journal: &mut Journal,
+    outcomes: &mut BTreeMap<Occurrence, Outcome>,
+) -> Result<Vec<u32>> {
+    let Some(mut unsaved) = leg.in_hand.take(&record.run_id, &leg.store) else {
+        return Ok(Vec::new());
+    };
+    let mut not_entered = std::mem::take(&mut unsaved.not_entered);
+    if !unsaved.is_next(leg) {
+        not_entered.clear();
+    }
+    // It may have been made although it was said to have failed, or the run has moved on.
+    let is_open = |position| {
+        let mut calls = record.calls.iter();
+        calls.any(|call| {
+            call.position == position && !matches!(call.status, CallStatus::Settled { .. })
+        })
+    };
+    let lacking: Vec<(Occurrence, Outcome)> = std::mem::take(&mut unsaved.outcomes)
+        .into_iter()
+        .filter_map(|outcome| Some((outcome.result.occurrence()?, outcome)))
+        .filter(|(place, _)| {
+            record.working
+                && place.round == record.round
+                && is_open(place.position)
+                && !outcomes.contains_key(place)
+        })
+        .collect();
+    if !lacking.is_empty() {
+        let name = Step::Batch.name(journal.leg, record.round);
+        let entries = lacking
+            .iter()
+            .map(|(_, outcome)| super::entry(journal, name.clone(), JournalKind::Settled, outcome))
+            .collect::<Result<Vec<_>>>()?;
+        let key = JournalKey::root(record.run_id.clone());
+        let written = leg
+            .store
+            .append(&key, &leg.claim, journal.base, &entries, None)
+            .await;
+        match written {
+            Ok(WriteOutcome::Written(length)) => journal.base = length,
+            Ok(WriteOutcome::Conflict | WriteOutcome::ClaimLost) => {
+                return Err(records::busy(&record.run_id));
+            }
+            Err(error) => {
+                in_hand::hold(leg, &record.run_id, |unsaved| {
+                    unsaved.not_entered = not_entered;
+                    unsaved.outcomes = lacking.into_iter().map(|(_, outcome)| outcome).collect();
+                });
+                return Err(error);
+            }
+        }
+    }
+    outcomes.extend(lacking);
+    let of_round = not_entered
+        .iter()
+        .filter(|place| place.round == record.round);
+    Ok(of_round.map(|place| place.position).collect())
 }
 
 /// Lays the outcomes of a batch in flight over its record; says whether there were any.
