@@ -83,12 +83,10 @@ fn check(
     }
 }
 
-/// Whether a part of the user or of a result is one that the protocol has no form for.
+/// Whether a part of the user is one that the protocol has no form for. One of a result is no reason to
+/// refuse: the tool has run.
 fn has_unknown_media(messages: &[ChatMessage], is_it: impl Fn(&Content) -> bool) -> bool {
-    let results = messages.iter().flat_map(ChatMessage::tool_results);
-    let mut of_results = results.flat_map(|result| result.content().iter());
-    let mut own = messages.iter().flat_map(ChatMessage::contents);
-    own.any(&is_it) || of_results.any(&is_it)
+    messages.iter().flat_map(ChatMessage::contents).any(&is_it)
 }
 
 fn is_url(content: &Content) -> bool {

@@ -91,6 +91,7 @@ pub(crate) fn build(
     } else {
         held.start
     };
+    parts::check_media(&messages[start..])?;
     let mut sent = Cow::Borrowed(&messages[start..]);
     if rules.tool_output == ToolOutputForm::Text && sent.iter().any(has_media) {
         sent = Cow::Owned(media_after_results(sent.into_owned()));
@@ -98,7 +99,6 @@ pub(crate) fn build(
     if rules.instructions_field {
         sent.to_mut().retain(|message| !is_system(message));
     }
-    parts::check_media(&sent)?;
     let pieces = items::render(&sent, writer, &calls);
 
     let length: usize = pieces.iter().map(|piece| piece.len() + 1).sum();

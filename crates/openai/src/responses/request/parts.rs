@@ -1,22 +1,15 @@
 //! Content parts of a request's items.
 
-use raf_core::{
-    ChatMessage, Content, Error, MediaContent, MediaSource, MessageRole, Result, ToolResult,
-};
+use raf_core::{ChatMessage, Content, Error, MediaContent, MediaSource, MessageRole, Result};
 use raf_wire::{data_url, push_member, push_string};
 
-/// Refuses media that the Responses API has no form for.
+/// Refuses media of the user that the Responses API has no form for. That of a result becomes a note: its
+/// tool has run.
 ///
 /// # Errors
 /// What to give instead.
 pub(super) fn check_media(messages: &[ChatMessage]) -> Result<()> {
-    let results = messages.iter().flat_map(ChatMessage::tool_results);
-    let of_results = results.flat_map(ToolResult::content);
-    let all = messages
-        .iter()
-        .flat_map(ChatMessage::contents)
-        .chain(of_results);
-    for content in all {
+    for content in messages.iter().flat_map(ChatMessage::contents) {
         let fault = match content {
             Content::Video(_) => "it takes no video: give single images",
             Content::Audio(media) if !matches!(media.source, MediaSource::Base64(_)) => {
@@ -101,7 +94,8 @@ pub(super) fn push_part(list: &mut String, content: &Content) {
         Content::File(media) => push_file(list, media),
         Content::Audio(media) => {
             let MediaSource::Base64(data) = &media.source else {
-                return;
+                let note = "(sound that this endpoint cannot fetch is left out)";
+                return push_text(list, "input_text", note);
             };
             separate(list);
             list.push_str(r#"{"type":"input_audio","input_audio":{"data":"#);
@@ -113,6 +107,13 @@ pub(super) fn push_part(list: &mut String, content: &Content) {
             };
             push_member(list, "format", format);
             list.push_str("}}");
+        }
+        Content::Video(_) => {
+            push_text(
+                list,
+                "input_text",
+                "(a video that this endpoint cannot take is left out)",
+            );
         }
         Content::Unknown(part) => {
             separate(list);
