@@ -9,6 +9,8 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
+use crate::scanner::escaped_unit;
+
 /// A JSON value. Of repeated keys the last one counts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
@@ -327,16 +329,6 @@ fn surrogate(bytes: &[u8], at: usize) -> Option<Surrogate> {
         0xdc00..=0xdfff => Some(Surrogate::Lone),
         _ => None,
     }
-}
-
-/// The UTF-16 unit that is escaped at this place as `\uXXXX`.
-fn escaped_unit(bytes: &[u8], at: usize) -> Option<u16> {
-    let escape = bytes.get(at..at + 6)?;
-    let digits = std::str::from_utf8(escape.strip_prefix(b"\\u")?).ok()?;
-    if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    u16::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]

@@ -333,7 +333,7 @@ fn escape(bytes: &[u8], at: usize) -> Option<(char, usize)> {
 }
 
 /// The UTF-16 unit that is escaped at this place as `\uXXXX`.
-fn escaped_unit(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn escaped_unit(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |unit, digit| {
         Some(unit << 4 | char::from(*digit).to_digit(16)?)
