@@ -6,7 +6,6 @@ mod ledger;
 pub mod left_out;
 mod play;
 mod reading;
-pub mod stores;
 
 use std::sync::Arc;
 

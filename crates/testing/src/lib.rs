@@ -17,7 +17,7 @@ mod tools;
 pub mod wire;
 
 pub use endpoint::{EndpointWire, ScriptedEndpoint};
-pub use faulty_run_store::{FaultyRunStore, WriteFault};
+pub use faulty_run_store::{FaultyRunStore, RecordWrite, WriteFault};
 pub use latch::Latch;
 pub use polls::{Interrupted, PollRun, cancel_after_polls, drop_after_polls, poll_n};
 pub use probe::Probe;

@@ -5,19 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use raf_core::{ErrorKind, IRunStore, InMemoryRunStore, ToolOutcome};
-use raf_testing::{Reply, ScriptedTool, ToolLog};
+use raf_testing::{FaultyRunStore, RecordWrite, Reply, ScriptedTool, ToolLog};
 use raf_tests::Form;
 use raf_tests::leg::assert_lines;
-use raf_tests::pausing::stores::FaultyStore;
 use raf_tests::pausing::{Ledger, PausingCase, Reload};
 
 use crate::support::{assert_completed, assert_paused, assert_refused};
 
 /// Plays a case in both forms with a store that fails when told to.
-async fn with_faulty_store(play: impl AsyncFn(&mut PausingCase, FaultyStore)) {
+async fn with_faulty_store(play: impl AsyncFn(&mut PausingCase, FaultyRunStore)) {
     for form in [Form::Stream, Form::Fold] {
         let mut case = PausingCase::new(form, Reload::Nothing);
-        let store = FaultyStore::new();
+        let store = FaultyRunStore::new(Arc::new(InMemoryRunStore::new()));
         case.store(Arc::new(store.clone()));
         play(&mut case, store).await;
         case.finish();
@@ -37,12 +36,12 @@ fn two_gated(case: &mut PausingCase) -> (ToolLog, ToolLog) {
 
 #[tokio::test(start_paused = true)]
 async fn i6_a_record_that_cannot_be_made_fails_the_leg_and_loses_nothing() {
-    with_faulty_store(async |case: &mut PausingCase, store: FaultyStore| {
+    with_faulty_store(async |case: &mut PausingCase, store: FaultyRunStore| {
         let (f, g) = two_gated(case);
-        store.fail_creates(1);
+        store.fail_next(RecordWrite::Create, 0, 1);
         let leg = case.say("go").await;
         assert_eq!(leg.error_kind(), ErrorKind::Store);
-        assert_eq!(store.refused(), 1);
+        assert_eq!(store.failed(), 1);
         // Nobody could answer: nobody was asked, and every call has its outcome.
         assert!(case.ledger().asked.is_empty() && leg.pending().is_empty());
         assert_lines(
@@ -65,11 +64,11 @@ async fn i6_a_record_that_cannot_be_made_fails_the_leg_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn i6_a_decision_that_cannot_be_kept_runs_nothing_and_can_be_given_again() {
-    with_faulty_store(async |case: &mut PausingCase, store: FaultyStore| {
+    with_faulty_store(async |case: &mut PausingCase, store: FaultyRunStore| {
         let (f, _) = two_gated(case);
         case.say("go").await;
         for _ in 0..2 {
-            store.fail_saves(1);
+            store.fail_next(RecordWrite::Save, 0, 1);
             let leg = case.answer([case.yes("c1"), case.no("c3", "no")]).await;
             assert_eq!(leg.error_kind(), ErrorKind::Store);
             assert_eq!(Ledger::waiting(&leg), ["c1 approval", "c3 approval"]);
@@ -96,10 +95,10 @@ async fn i6_a_decision_that_cannot_be_kept_runs_nothing_and_can_be_given_again()
 /// The save behind the bodies fails: results stay in hand, and no call gets a second outcome later.
 #[tokio::test(start_paused = true)]
 async fn i6_a_result_stays_in_hand_when_the_pause_behind_it_cannot_be_kept() {
-    with_faulty_store(async |case: &mut PausingCase, store: FaultyStore| {
+    with_faulty_store(async |case: &mut PausingCase, store: FaultyRunStore| {
         let (f, _) = two_gated(case);
         case.say("go").await;
-        store.fail_save_after(1);
+        store.fail_next(RecordWrite::Save, 1, 1);
         let leg = case.answer([case.yes("c1")]).await;
         assert_eq!(leg.error_kind(), ErrorKind::Store);
         assert_eq!(leg.outcome("c1"), ToolOutcome::Ok);
@@ -120,10 +119,10 @@ async fn i6_a_result_stays_in_hand_when_the_pause_behind_it_cannot_be_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn i6_no_model_request_is_made_when_the_end_of_a_batch_cannot_be_kept() {
-    with_faulty_store(async |case: &mut PausingCase, store: FaultyStore| {
+    with_faulty_store(async |case: &mut PausingCase, store: FaultyRunStore| {
         let (f, _) = two_gated(case);
         case.say("go").await;
-        store.fail_save_after(1);
+        store.fail_next(RecordWrite::Save, 1, 1);
         let leg = case.answer([case.yes("c1"), case.yes("c3")]).await;
         assert_eq!(leg.error_kind(), ErrorKind::Store);
         assert!(leg.requests().is_empty());
