@@ -7,7 +7,7 @@ use std::sync::Arc;
 use raf_anthropic::{AnthropicChatClient, AnthropicOptions};
 use raf_core::{Error, IChatClient, Result};
 use raf_openai::{OpenAiChatClient, OpenAiOptions, OpenAiResponsesChatClient};
-use raf_testing::{EndpointWire, Reply, ScriptedEndpoint};
+use raf_testing::{EndpointWire, Reply, ScriptedEndpoint, ScriptedRequest};
 
 /// The providers that there are, by the words that `RAF_PROVIDER` takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,26 @@ impl Provider {
     /// # Errors
     /// A setting in the environment that is missing or wrong.
     pub fn client(self, script: impl IntoIterator<Item = Reply>) -> Result<Arc<dyn IChatClient>> {
+        self.client_or(|wire| ScriptedEndpoint::speaking(wire, script))
+    }
+
+    /// As [`client`](Self::client), with a scripted endpoint that goes by a rule: what it says follows
+    /// from the request alone, so that each process gives the same reply.
+    ///
+    /// # Errors
+    /// A setting in the environment that is missing or wrong.
+    pub fn client_by_rule(
+        self,
+        rule: impl Fn(&ScriptedRequest) -> Reply + Send + Sync + 'static,
+    ) -> Result<Arc<dyn IChatClient>> {
+        let reply = Reply::from_fn(rule);
+        self.client_or(|wire| ScriptedEndpoint::speaking(wire, []).with_fallback(reply))
+    }
+
+    fn client_or(
+        self,
+        scripted: impl FnOnce(EndpointWire) -> ScriptedEndpoint,
+    ) -> Result<Arc<dyn IChatClient>> {
         let prefix = match self {
             Self::OpenAi | Self::Responses => "OPENAI",
             Self::Anthropic => "ANTHROPIC",
@@ -60,7 +80,7 @@ impl Provider {
             );
             return Ok(client);
         }
-        let endpoint = ScriptedEndpoint::speaking(self.wire(), script);
+        let endpoint = scripted(self.wire());
         let [key, address] = variables;
         println!(
             "No {key} and no {address}: talking to a scripted endpoint at {}, over real HTTP.",
