@@ -1,6 +1,7 @@
 //! What the whole-stack tests share: a case played in both forms, its checks, random scripts and
 //! planted faults.
 
+pub mod backend;
 pub mod canonical;
 pub mod case;
 pub mod check;

@@ -16,8 +16,8 @@ use raf_framework::{
 };
 
 use crate::agent::{self, QUESTION, note};
-use crate::backend::Backend;
 use crate::boundary::{Boundary, Reporting};
+use raf_tests::backend::Backend;
 
 /// How far the clock of the second process is ahead: more than a lease, less than a lifetime.
 pub(crate) const AHEAD: Duration = Duration::from_hours(1);

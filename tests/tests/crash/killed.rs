@@ -10,8 +10,8 @@ use raf_core::{
 use raf_testing::invariants::{assert_holds, check_transcript};
 
 use crate::agent::ANSWER;
-use crate::backend::Backend;
 use crate::child::{AHEAD, LEASE, Task};
+use raf_tests::backend::Backend;
 
 /// The boundaries of the run: a lost one fails the test.
 const KILL_POINTS: usize = 56;

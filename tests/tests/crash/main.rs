@@ -1,10 +1,9 @@
 //! A process is killed at each boundary of a run, and another one finishes it (contract I6, I7, E2, E8).
 //!
-//! The program is parent and child: `backend` opens the store in both, `agent` is the run, `boundary` says
+//! The program is parent and child: `raf_tests::backend` opens the store in both, `agent` is the run, `boundary` says
 //! where the child stands, `child` plays, `killed` kills and judges, `race` lets two workers race.
 
 mod agent;
-mod backend;
 mod boundary;
 mod child;
 mod killed;
@@ -14,7 +13,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-use crate::backend::Backend;
+use raf_tests::backend::Backend;
 
 #[expect(clippy::print_stdout, reason = "what is skipped is said")]
 fn main() -> ExitCode {

@@ -9,8 +9,8 @@ use raf_core::{ChatClientRunOptions, ChatMessage, RunId};
 use raf_framework::RunStoreOptionsExt;
 
 use crate::agent::{self, QUESTION};
-use crate::backend::Backend;
 use crate::child::{SHORT_LEASE, Task};
+use raf_tests::backend::Backend;
 
 const RUNS: usize = 1000;
 /// How often each worker is killed, at most.

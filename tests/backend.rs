@@ -1,25 +1,45 @@
-//! The store of a crash test, as parent and child open it.
+//! A real store for a test, as each of its processes opens it: SQLite in a folder, or a schema of a server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use raf_core::{IRunStore, RunId};
+use raf_core::{IRunStore, ISessionStore, RunId};
 use raf_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, StoreOptions};
+
+/// Where runs and sessions are kept: one store.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// It, for runs.
+    pub runs: Arc<dyn IRunStore>,
+    /// It, for sessions.
+    pub sessions: Arc<dyn ISessionStore>,
+}
+
+impl Stores {
+    fn of(store: impl IRunStore + ISessionStore + 'static) -> Self {
+        let store = Arc::new(store);
+        Self {
+            runs: Arc::clone(&store) as Arc<dyn IRunStore>,
+            sessions: store,
+        }
+    }
+}
 
 /// Which store, and the file of side effects outside of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Backend {
+pub struct Backend {
     /// Kept for its drop; none in the child.
     _folder: Option<Arc<tempfile::TempDir>>,
-    pub(crate) folder: PathBuf,
+    /// Where files of the test are.
+    pub folder: PathBuf,
     /// The server and the schema; else SQLite.
-    pub(crate) server: Option<(String, String)>,
+    pub server: Option<(String, String)>,
 }
 
 impl Backend {
     /// A fresh one.
-    pub(crate) fn of_test(url: Option<&str>) -> Self {
+    pub fn of_test(url: Option<&str>) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a folder"));
         Self {
             folder: folder.path().to_owned(),
@@ -29,7 +49,7 @@ impl Backend {
     }
 
     /// The one of the parent.
-    pub(crate) fn of_child(folder: PathBuf, server: Option<(String, String)>) -> Self {
+    pub fn of_child(folder: PathBuf, server: Option<(String, String)>) -> Self {
         Self {
             _folder: None,
             folder,
@@ -38,7 +58,12 @@ impl Backend {
     }
 
     /// Opens it, with a clock that is ahead: what a dead process held has lapsed there, without waiting.
-    pub(crate) async fn open(&self, ahead: Duration, lease: Duration) -> Arc<dyn IRunStore> {
+    pub async fn open(&self, ahead: Duration, lease: Duration) -> Arc<dyn IRunStore> {
+        self.open_both(ahead, lease).await.runs
+    }
+
+    /// Opens it for runs and for sessions.
+    pub async fn open_both(&self, ahead: Duration, lease: Duration) -> Stores {
         let limits = StoreOptions::new().with_lease(lease);
         if let Some((url, schema)) = &self.server {
             let options = PostgresOptions::new()
@@ -46,7 +71,7 @@ impl Backend {
                 .with_schema(schema)
                 .with_clock_ahead(move || ahead);
             let store = PostgresStore::open_with(url, options).await;
-            return Arc::new(store.expect("the server"));
+            return Stores::of(store.expect("the server"));
         }
         let clock = move || {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -54,11 +79,11 @@ impl Backend {
         };
         let options = SqliteOptions::new().with_limits(limits).with_clock(clock);
         let store = SqliteStore::open_with(self.folder.join("runs.db"), options);
-        Arc::new(store.expect("the file"))
+        Stores::of(store.expect("the file"))
     }
 
     /// Drops what the test made on the server.
-    pub(crate) async fn clean(&self) {
+    pub async fn clean(&self) {
         let Some((url, schema)) = &self.server else {
             return;
         };

@@ -1,0 +1,150 @@
+//! The store fails once, at each write there is, before it was made and after: no body is entered twice, and
+//! a later pass comes to the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use raf_core::{
+    ChatClientExt, ChatMessage, IChatClient, IRunStore, JournalKey, RunId, ToolApprovalResponse,
+    ToolOutcome, ToolResult,
+};
+use raf_framework::{ClientResumer, PassOptions, resume_open_runs};
+use raf_testing::{FaultyRunStore, ScriptedTool, WriteFault};
+
+use crate::work::{self, AHEAD, LEASE};
+use raf_tests::backend::Backend;
+
+const ROUNDS: usize = 2;
+/// Each round has a pause, and so an answer, a claim and a release; its plan, its start and its outcome are
+/// written, and the leg's beginning and end: a test that fails fewer writes than that shows nothing.
+const WRITES_AT_LEAST: u64 = ROUNDS as u64 * 8;
+/// Each failure costs a pass, each pause one; more is going round in circles.
+const PASSES: usize = 8;
+
+/// The loop whose write failed goes on: what it has in hand is saved first, so that nothing is lost.
+pub(crate) async fn and_goes_on_here(backend: &Backend) {
+    at_each_write(backend, async |run, fault| {
+        run.drive(&run.faulty, |_| false).await;
+        let unknown = run.unknown().await;
+        assert_eq!(run.pay.log().entries() + unknown, ROUNDS, "{}", run.place);
+        // A start that was recorded after all, and whose body was not entered, may be given up.
+        let given_up = usize::from(fault == WriteFault::After);
+        assert!(unknown <= given_up, "{}", run.place);
+    })
+    .await;
+}
+
+/// The process of the loop dies with the failure, and another one goes on: what only the dead one knew is
+/// unknown, and no body is entered twice.
+pub(crate) async fn and_goes_on_elsewhere(backend: &Backend) {
+    let elsewhere = backend.open(AHEAD, LEASE).await;
+    at_each_write(backend, async |run, _| {
+        run.drive(&run.faulty, |run| run.fault.failed() > 0).await;
+        let other = Run {
+            client: work::client(ROUNDS, &run.pay),
+            ..run.clone()
+        };
+        other.drive(&elsewhere, |_| false).await;
+        let (entries, unknown) = (run.pay.log().entries(), run.unknown().await);
+        assert!(entries + unknown >= ROUNDS, "{}", run.place);
+        assert!(unknown <= 1, "{}: one call was in flight", run.place);
+    })
+    .await;
+}
+
+/// A run over a store that fails once.
+#[derive(Clone)]
+struct Run {
+    place: String,
+    run_id: RunId,
+    pay: Arc<ScriptedTool>,
+    client: Arc<dyn IChatClient>,
+    faulty: Arc<dyn IRunStore>,
+    /// The same one: what became of its fault.
+    fault: FaultyRunStore,
+}
+
+async fn at_each_write(backend: &Backend, test: impl AsyncFn(&Run, WriteFault)) {
+    let inner = backend.open(Duration::ZERO, LEASE).await;
+    for fault in [WriteFault::Before, WriteFault::After] {
+        let mut number = 0;
+        loop {
+            let place = format!("write {number} fails {fault:?}");
+            let faulty = FaultyRunStore::new(Arc::clone(&inner));
+            faulty.fail_write(number, fault);
+            let pay = Arc::new(ScriptedTool::returning("pay", "paid").gated());
+            let run = Run {
+                run_id: RunId::from(place.as_str()),
+                client: work::client(ROUNDS, &pay),
+                faulty: Arc::new(faulty.clone()),
+                fault: faulty,
+                pay,
+                place,
+            };
+            test(&run, fault).await;
+            assert!(work::is_closed(&inner, &run.run_id).await, "{}", run.place);
+            let calls = run.pay.log().calls();
+            let rounds: BTreeSet<Option<u64>> = calls
+                .iter()
+                .map(|call| call.arguments["n"].as_u64())
+                .collect();
+            assert_eq!(rounds.len(), calls.len(), "{}: entered twice", run.place);
+            if run.fault.failed() == 0 {
+                break;
+            }
+            number += 1;
+        }
+        assert!(number >= WRITES_AT_LEAST, "{number} writes");
+    }
+}
+
+impl Run {
+    /// Brings it to its end, or until its process dies: begins it where it is not there, approves what waits,
+    /// lets a worker pass.
+    async fn drive(&self, store: &Arc<dyn IRunStore>, dies: impl Fn(&Self) -> bool) {
+        let resumer = ClientResumer::new(Arc::clone(&self.client));
+        for _ in 0..PASSES {
+            if dies(self) || work::is_closed(store, &self.run_id).await {
+                return;
+            }
+            if store.load(&self.run_id).await.expect("a read").is_none() {
+                let input = [ChatMessage::user("Pay.")];
+                let options = work::options(store, &self.run_id);
+                // Where the store fails it says so, and the next pass goes on.
+                let _ = self.client.get_response(&input, options).await;
+            }
+            for waits in store.list_pending(None).await.expect("a read") {
+                let _ = store
+                    .answer(&ToolApprovalResponse::approve(waits.request_id()))
+                    .await;
+            }
+            resume_open_runs(store, &resumer, PassOptions::new())
+                .await
+                .expect("a read");
+        }
+    }
+
+    /// How many of its calls ended as unknown, as its journal has them; all others are ok.
+    async fn unknown(&self) -> usize {
+        let key = JournalKey::root(self.run_id.clone());
+        let entries = self.faulty.journal(&key, 0).await.expect("a read");
+        let mut outcomes = BTreeMap::new();
+        for entry in entries {
+            let messages = entry.value.get("messages").cloned().unwrap_or_default();
+            let messages: Vec<ChatMessage> = serde_json::from_value(messages).unwrap_or_default();
+            let settled = entry.value.get("result").cloned();
+            let settled = settled.map(serde_json::from_value::<ToolResult>);
+            let settled = settled.transpose().expect("a result");
+            let results = messages.iter().flat_map(ChatMessage::tool_results);
+            for result in results.chain(settled.as_ref()) {
+                outcomes.insert(result.occurrence(), result.outcome());
+            }
+        }
+        assert_eq!(outcomes.len(), ROUNDS, "{}", self.place);
+        let unknown = outcomes.values().filter(|outcome| !outcome.is_ok());
+        unknown
+            .inspect(|outcome| assert_eq!(**outcome, ToolOutcome::Unknown, "{}", self.place))
+            .count()
+    }
+}

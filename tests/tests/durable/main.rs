@@ -1,0 +1,87 @@
+//! What must hold of runs around a real store: workers, one session, failing writes, approvals that expire,
+//! and what a step costs. On SQLite, and on the PostgreSQL server that `RAF_POSTGRES_URL` names.
+
+mod bytes;
+mod expiry;
+mod failing;
+mod sessions;
+mod work;
+
+use std::process::ExitCode;
+
+use futures::future::LocalBoxFuture;
+use libtest_mimic::{Arguments, Trial};
+use raf_core::BusyPolicy;
+
+use raf_tests::backend::Backend;
+
+type Test = fn(&Backend) -> LocalBoxFuture<'_, ()>;
+
+const TESTS: [(&str, Test); 9] = [
+    ("i8_two_open_runs_of_one_session_are_refused", |backend| {
+        Box::pin(sessions::two_runs_of_one(backend, BusyPolicy::Refuse))
+    }),
+    ("i8_two_open_runs_of_one_session_queue", |backend| {
+        Box::pin(sessions::two_runs_of_one(backend, BusyPolicy::Queue))
+    }),
+    ("i8_a_new_run_beside_a_worker_is_refused", |backend| {
+        Box::pin(sessions::a_new_run_beside_a_worker(
+            backend,
+            BusyPolicy::Refuse,
+        ))
+    }),
+    ("i8_a_new_run_beside_a_worker_queues", |backend| {
+        Box::pin(sessions::a_new_run_beside_a_worker(
+            backend,
+            BusyPolicy::Queue,
+        ))
+    }),
+    (
+        "i6_each_write_fails_once_and_a_later_pass_goes_on",
+        |backend| Box::pin(failing::and_goes_on_here(backend)),
+    ),
+    (
+        "i6_each_write_fails_once_and_another_process_goes_on",
+        |backend| Box::pin(failing::and_goes_on_elsewhere(backend)),
+    ),
+    ("e8_a_worker_settles_what_is_expired", |backend| {
+        Box::pin(expiry::is_settled_by_a_worker(backend))
+    }),
+    (
+        "e8_an_answer_that_nobody_took_up_in_time_is_void",
+        |backend| Box::pin(expiry::voids_an_answer(backend)),
+    ),
+    (
+        "k12_a_round_writes_as_much_however_long_the_run_is",
+        |backend| Box::pin(bytes::of_a_round_stay_the_same(backend)),
+    ),
+];
+
+#[expect(clippy::print_stdout, reason = "what is skipped is said")]
+fn main() -> ExitCode {
+    let url = std::env::var("RAF_POSTGRES_URL").ok();
+    if url.is_none() {
+        println!("durable runs on PostgreSQL are skipped: RAF_POSTGRES_URL names no server");
+    }
+    let mut trials = Vec::new();
+    for backend in ["sqlite", "postgres"] {
+        let of_server = backend == "postgres";
+        let skipped = of_server && url.is_none();
+        for (name, test) in TESTS {
+            let url = url.clone().filter(|_| of_server);
+            let trial = Trial::test(format!("{name}_on_{backend}"), move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
+                runtime.block_on(async {
+                    let backend = Backend::of_test(url.as_deref());
+                    test(&backend).await;
+                    backend.clean().await;
+                });
+                Ok(())
+            });
+            trials.push(trial.with_ignored_flag(skipped));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

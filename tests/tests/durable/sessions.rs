@@ -1,0 +1,165 @@
+//! Runs of one session in the hands of workers: one after the other, whoever has them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use raf_core::{
+    BusyPolicy, ChatMessage, ErrorKind, ISession, MessageRole, RunId, Session, validate_history,
+};
+use raf_framework::{
+    AgentRequest, AgentResumer, AgentRuntime, PassOptions, ResumedRun, RunProgress,
+    resume_open_runs,
+};
+use raf_testing::{Behaviour, Latch, ScriptedTool};
+
+use crate::work::{self, ANSWER, LEASE};
+use raf_tests::backend::{Backend, Stores};
+
+/// Two runs whose processes died, and workers of two processes that take them up.
+pub(crate) async fn two_runs_of_one(backend: &Backend, policy: BusyPolicy) {
+    let here = backend.open_both(Duration::ZERO, LEASE).await;
+    let runs = ["first", "second"].map(RunId::from);
+    leave_open(&here, &runs).await;
+
+    // Two workers of two processes. Whoever gets the session is held within the body.
+    let elsewhere = backend.open_both(Duration::ZERO, LEASE).await;
+    let (entered, leave) = (Latch::new(), Latch::new());
+    let body = Behaviour::text("paid")
+        .after_opening(&entered)
+        .after_latch(&leave);
+    let pay = Arc::new(ScriptedTool::new("pay").always(body));
+    let pass = async |stores: &Stores, policy: BusyPolicy| {
+        let resumer = AgentResumer::new(agent(&pay, policy), stores.sessions.clone());
+        resume_open_runs(&stores.runs, &resumer, PassOptions::new())
+            .await
+            .expect("the store")
+    };
+    let first = pass(&here, policy);
+    let second = async {
+        entered.wait().await;
+        if policy == BusyPolicy::Queue {
+            leave.open();
+        }
+        let second = pass(&elsewhere, policy).await;
+        leave.open();
+        second
+    };
+    let (first, second) = futures::join!(first, second);
+
+    let all: Vec<&ResumedRun> = first.iter().chain(&second).collect();
+    let finished = |run: &&&ResumedRun| matches!(run.progress, RunProgress::Finished(_));
+    let taken = |run: &&&ResumedRun| matches!(run.progress, RunProgress::Taken);
+    assert!(
+        all.iter().all(|run| finished(&run) || taken(&run)),
+        "no other end: {all:?}"
+    );
+    match policy {
+        BusyPolicy::Refuse => {
+            assert_eq!(all.iter().filter(finished).count(), 1, "{all:?}");
+            assert!(all.iter().filter(taken).count() >= 1, "{all:?}");
+        }
+        BusyPolicy::Queue => assert_eq!(all.iter().filter(finished).count(), 2, "{all:?}"),
+    }
+    // What was refused is taken up by a later pass, as soon as the session is let go.
+    pass(&elsewhere, BusyPolicy::Queue).await;
+    for run_id in &runs {
+        assert!(work::is_closed(&here.runs, run_id).await, "{run_id}");
+    }
+    // Both questions stand in the session by then: whoever comes first may answer both.
+    assert!(pay.log().entries() >= 1);
+    assert_eq!(pay.log().max_concurrent(), 1, "never interleaved");
+    let transcript = transcript(&here).await;
+    assert_eq!(transcript.last().expect("an answer").text(), ANSWER);
+}
+
+/// A run that a worker plays, and a new one that its user begins meanwhile, by way of another process.
+pub(crate) async fn a_new_run_beside_a_worker(backend: &Backend, policy: BusyPolicy) {
+    let here = backend.open_both(Duration::ZERO, LEASE).await;
+    let (first, second) = (RunId::from("first"), RunId::from("second"));
+    leave_open(&here, std::slice::from_ref(&first)).await;
+    let elsewhere = backend.open_both(Duration::ZERO, LEASE).await;
+    let (entered, leave) = (Latch::new(), Latch::new());
+    let body = Behaviour::text("paid")
+        .after_opening(&entered)
+        .after_latch(&leave);
+    let pay = Arc::new(ScriptedTool::new("pay").always(body));
+    let resumer = AgentResumer::new(agent(&pay, policy), here.sessions.clone());
+    let worker = resume_open_runs(&here.runs, &resumer, PassOptions::new());
+    let user = async {
+        entered.wait().await;
+        let session = Session::new(Arc::clone(&elsewhere.sessions), "ada");
+        let request = AgentRequest::new("Pay, second.")
+            .with_options(work::options(&elsewhere.runs, &second))
+            .in_session(session);
+        let agent = agent(&pay, policy);
+        let asked = agent.ask(request);
+        if policy == BusyPolicy::Queue {
+            // It waits by now, or will in a moment: either way the first one is at its end before.
+            let (asked, ()) = futures::join!(asked, async { leave.open() });
+            return asked;
+        }
+        let asked = asked.await;
+        leave.open();
+        asked
+    };
+    let (passed, asked) = futures::join!(worker, user);
+    let passed = passed.expect("the store");
+    assert!(
+        matches!(passed[0].progress, RunProgress::Finished(_)),
+        "{passed:?}"
+    );
+    let mut whole = vec![
+        MessageRole::User,
+        MessageRole::Assistant,
+        MessageRole::Tool,
+        MessageRole::Assistant,
+    ];
+    match (policy, asked) {
+        (BusyPolicy::Refuse, Err(error)) => {
+            assert_eq!(error.kind(), ErrorKind::BusySession);
+            // Nothing of it is anywhere.
+            assert!(here.runs.load(&second).await.expect("the store").is_none());
+            assert_eq!(pay.log().entries(), 1);
+        }
+        (BusyPolicy::Queue, Ok(response)) => {
+            assert_eq!(response.text(), ANSWER);
+            assert_eq!(pay.log().entries(), 2);
+            whole.extend(whole.clone());
+        }
+        (policy, asked) => panic!("{policy:?}: {asked:?}"),
+    }
+    assert_eq!(pay.log().max_concurrent(), 1, "never interleaved");
+    let transcript = transcript(&here).await;
+    let roles: Vec<MessageRole> = transcript.iter().map(ChatMessage::role).collect();
+    assert_eq!(roles, whole);
+}
+
+async fn transcript(stores: &Stores) -> Vec<ChatMessage> {
+    let session = Session::new(Arc::clone(&stores.sessions), "ada");
+    let transcript = session.load().await.expect("the store").transcript();
+    validate_history(&transcript).expect("a valid history");
+    transcript
+}
+
+fn agent(pay: &Arc<ScriptedTool>, policy: BusyPolicy) -> AgentRuntime {
+    let agent = AgentRuntime::builder(work::model(1)).tools(work::tools(pay));
+    agent.busy_sessions(policy).build().expect("an agent")
+}
+
+/// Runs whose process died behind their beginning.
+async fn leave_open(stores: &Stores, runs: &[RunId]) {
+    let pay = Arc::new(ScriptedTool::returning("pay", "paid"));
+    let agent = agent(&pay, BusyPolicy::Queue);
+    for run_id in runs {
+        let session = Session::new(Arc::clone(&stores.sessions), "ada");
+        let request = AgentRequest::new(format!("Pay, {run_id}.").as_str())
+            .with_options(work::options(&stores.runs, run_id))
+            .in_session(session);
+        let mut run = agent.run(request);
+        run.next().await.expect("a beginning").expect("a beginning");
+    }
+    assert_eq!(pay.log().entries(), 0);
+    let open = stores.runs.list_open(Some("ada")).await.expect("the store");
+    assert_eq!(open.len(), runs.len());
+}
