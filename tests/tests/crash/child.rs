@@ -26,6 +26,9 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 /// A lease that a dead worker's runs are soon free of.
 pub(crate) const SHORT_LEASE: Duration = Duration::from_millis(500);
 
+/// How many runs a worker works at at once.
+pub(crate) const AT_ONCE: usize = 16;
+
 /// What the child shall do.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
@@ -134,7 +137,8 @@ async fn is_closed(store: &Arc<dyn IRunStore>, run_id: &RunId) -> bool {
     record.expect("the run").closed
 }
 
-/// One of the workers that race: it says of each run that it is done, and ends when nothing is open.
+/// One of the workers that race: it says of each run that it is done and waits for a word, and ends when
+/// nothing is open.
 async fn work(backend: &Backend) {
     let store = backend.open(Duration::ZERO, SHORT_LEASE).await;
     let client = agent::racing_client(&backend.folder.join("effects"));
@@ -142,10 +146,10 @@ async fn work(backend: &Backend) {
     let stop = CancellationToken::new();
     let options = WorkerOptions::new()
         .with_every(Duration::from_millis(50))
-        .with_pass(PassOptions::new().with_at_once(16));
+        .with_pass(PassOptions::new().with_at_once(AT_ONCE));
     let worker = run_worker(&store, &resumer, options, &stop, |run| {
         if matches!(run.progress, RunProgress::Finished(_)) {
-            crate::boundary::say("finished");
+            Boundary(true).at("finished");
         }
     });
     let until_done = async {

@@ -1,12 +1,14 @@
 //! A process is killed at each boundary of a run, and another one finishes it (contract I6, I7, E2, E8).
 //!
-//! The program is parent and child: `raf_tests::backend` opens the store in both, `agent` is the run, `boundary` says
+//! The program is parent and child: `raf_tests::backend` opens the store in both, `agent` is the run, `plan` says it
+//! moment by moment, `boundary` says
 //! where the child stands, `child` plays, `killed` kills and judges, `race` lets two workers race.
 
 mod agent;
 mod boundary;
 mod child;
 mod killed;
+mod plan;
 mod race;
 
 use std::process::ExitCode;

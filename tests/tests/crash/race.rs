@@ -1,7 +1,9 @@
-//! Two workers race for 1,000 runs, and are killed again and again (contract I7, I8).
+//! Two workers race for 1,000 runs, and are each killed five times (contract I7, I8).
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::sync::Barrier;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -9,12 +11,15 @@ use raf_core::{ChatClientRunOptions, ChatMessage, RunId};
 use raf_framework::RunStoreOptionsExt;
 
 use crate::agent::{self, QUESTION};
-use crate::child::{SHORT_LEASE, Task};
+use crate::child::{AT_ONCE, SHORT_LEASE, Task};
 use raf_tests::backend::Backend;
 
 const RUNS: usize = 1000;
-/// How often each worker is killed, at most.
+/// How often each worker is killed.
 const KILLS: usize = 5;
+/// How many runs a worker finishes at most before it is killed: with all kills, fewer than there are.
+const RUNS_OF_A_LIFE: usize = 70;
+const _: () = assert!(2 * KILLS * RUNS_OF_A_LIFE < RUNS);
 
 pub(crate) fn two_workers(backend: &Backend) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -22,9 +27,11 @@ pub(crate) fn two_workers(backend: &Backend) {
         .build()
         .expect("a runtime");
     runtime.block_on(seed(backend));
+    let last_lives = Barrier::new(2);
     std::thread::scope(|scope| {
         for worker in 0..2 {
-            scope.spawn(move || work_and_die(backend, worker));
+            let last_lives = &last_lives;
+            scope.spawn(move || work_and_die(backend, worker, last_lives));
         }
     });
     runtime.block_on(async {
@@ -44,9 +51,9 @@ pub(crate) fn two_workers(backend: &Backend) {
         .collect();
     let distinct: BTreeSet<&str> = keys.iter().copied().collect();
     assert_eq!(distinct.len(), keys.len(), "a body was entered twice");
-    // What was in flight when a worker died is unknown, and at most sixteen at a time.
+    // What was in flight when a worker was killed is unknown, and no more.
     assert!(
-        keys.len() >= RUNS - 2 * KILLS * 16,
+        keys.len() >= RUNS - 2 * KILLS * AT_ONCE,
         "{} entries",
         keys.len()
     );
@@ -80,29 +87,59 @@ async fn seed(backend: &Backend) {
         .await;
 }
 
-/// A worker that is killed behind a number of runs that a seed says, and begun again.
-fn work_and_die(backend: &Backend, worker: u64) {
+/// A worker that is killed when it has finished a number of runs that a seed says, and begun again; at last one
+/// that lives until nothing is open.
+///
+/// It waits for the parent's word behind each run, so that each kill is made where it was meant; and the last
+/// lives begin together, so that no worker leaves the other without work to be killed at.
+fn work_and_die(backend: &Backend, worker: u64, last_lives: &Barrier) {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(worker + 1);
-    for life in 0..=KILLS {
+    for _ in 0..KILLS {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let runs = usize::try_from(10 + (seed >> 33) % 60).expect("a few");
+        let runs = usize::try_from(seed >> 33).expect("a number") % RUNS_OF_A_LIFE + 1;
+        let mut life = Life::begin(backend);
+        assert_eq!(life.finish(runs), runs, "nothing is left to be killed at");
+        life.child.kill().expect("SIGKILL");
+        let status = life.child.wait().expect("its end");
+        assert!(!status.success(), "it was killed");
+    }
+    last_lives.wait();
+    let mut life = Life::begin(backend);
+    life.finish(usize::MAX);
+    assert!(life.child.wait().expect("its end").success());
+}
+
+/// A worker's process.
+struct Life {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Life {
+    fn begin(backend: &Backend) -> Self {
         let task = Task::Work(backend.clone());
         let mut child = task.command().spawn().expect("a child");
         let stdout = BufReader::new(child.stdout.take().expect("its output"));
-        let mut lines = stdout.lines();
-        let ended = if life < KILLS {
-            lines.by_ref().take(runs).count() < runs
-        } else {
-            lines.by_ref().count();
-            true
-        };
-        if !ended {
-            child.kill().expect("SIGKILL");
+        Self {
+            stdin: child.stdin.take().expect("its input"),
+            lines: stdout.lines(),
+            child,
         }
-        let status = child.wait().expect("its end");
-        assert!(!ended || status.success(), "a worker failed");
-        if ended {
-            break;
+    }
+
+    /// Lets it finish so many runs, or all that are left; says how many. Behind the last one it waits.
+    fn finish(&mut self, runs: usize) -> usize {
+        let mut finished = 0;
+        while finished < runs {
+            if finished > 0 {
+                self.stdin.write_all(b"\n").expect("the child waits");
+            }
+            if self.lines.next().is_none() {
+                break;
+            }
+            finished += 1;
         }
+        finished
     }
 }
