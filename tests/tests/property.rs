@@ -4,32 +4,14 @@
 use std::panic;
 
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use proptest::test_runner::TestCaseError;
+use raf_testing::random::{for_all, runner};
 use raf_tests::Form;
 use raf_tests::faults::{Fault, Plant};
 use raf_tests::random::{RandomCase, SCRIPTED_PANIC, cases};
 
-/// How many cases are played: `RAF_PROPERTY_CASES`, else this.
+/// How many cases are played, unless the environment says otherwise.
 const CASES: u32 = 256;
-
-fn number(name: &str, default: u64) -> u64 {
-    let text = std::env::var(name).ok();
-    text.and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-/// The cases are the same in each run unless `RAF_PROPERTY_SEED` says otherwise.
-fn runner(cases: u32) -> TestRunner {
-    quiet_scripted_panics();
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        max_shrink_iters: 4096,
-        ..Config::default()
-    };
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&number("RAF_PROPERTY_SEED", 1).to_le_bytes());
-    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
-}
 
 /// Panics of bodies belong to the scripts: they are not printed.
 fn quiet_scripted_panics() {
@@ -64,11 +46,8 @@ fn check(case: &RandomCase) -> Result<(), TestCaseError> {
 
 #[test]
 fn fx12_random_scripts_never_break_the_contract() {
-    let cases_to_play = number("RAF_PROPERTY_CASES", u64::from(CASES));
-    let mut runner = runner(u32::try_from(cases_to_play).unwrap_or(u32::MAX));
-    if let Err(error) = runner.run(&cases(), |case| check(&case)) {
-        panic!("{error}");
-    }
+    quiet_scripted_panics();
+    for_all(CASES, &cases(), |case| check(&case));
 }
 
 /// Of each planted fault so many cases are looked at, if it comes to bear in so many.
@@ -77,8 +56,9 @@ const PLANTED: usize = 32;
 /// Each fault is reported in every case in which it comes to bear.
 #[test]
 fn planted_faults_are_caught() {
-    let mut runner = runner(1);
-    let cases: Vec<RandomCase> = (0..CASES)
+    quiet_scripted_panics();
+    let mut runner = runner(CASES);
+    let cases: Vec<RandomCase> = (0..2 * CASES)
         .map(|_| cases().new_tree(&mut runner).unwrap().current())
         .collect();
     for fault in Fault::ALL {

@@ -7,6 +7,8 @@ pub mod invariants;
 mod latch;
 mod polls;
 mod probe;
+#[cfg(feature = "random")]
+pub mod random;
 mod reply;
 mod request;
 mod script;
