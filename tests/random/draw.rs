@@ -39,10 +39,10 @@ fn turn() -> impl Strategy<Value = Turn> {
         4 => (0_u64..120).prop_map(StopAt::Time),
     ];
     let choice = prop_oneof![
-        Just(ToolChoice::Auto),
-        Just(ToolChoice::None),
-        Just(ToolChoice::Required),
-        Just(ToolChoice::Named("plain".to_owned())),
+        3 => Just(ToolChoice::Auto),
+        1 => Just(ToolChoice::None),
+        3 => Just(ToolChoice::Required),
+        3 => Just(ToolChoice::Named("plain".to_owned())),
     ];
     let deadline = prop_oneof![4 => Just(100_000), 1 => 0_u64..200];
     (

@@ -227,6 +227,7 @@ impl Turn {
             }
         };
         let entries = case.entry_count();
+        let entered_before = entries.get();
         let at_stop: Arc<OnceLock<usize>> = Arc::default();
         let stop = {
             let (entries, at_stop) = (entries.clone(), Arc::clone(&at_stop));
@@ -257,6 +258,9 @@ impl Turn {
                 tokio::join!(case.play(options), later).0
             }
         };
+        if self.choice == Some(ToolChoice::None) && entries.get() != entered_before {
+            faults.push("F2: a body was entered though nothing was to be called".to_owned());
+        }
         if let Some(before) = at_stop.get()
             && *before != entries.get()
         {

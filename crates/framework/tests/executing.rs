@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use raf_core::{
     AgentResponse, ChatClientExt, ChatClientRunOptions, ChatMessage, FinishReason, PausedRun,
-    PendingCall, SkipReason, TerminationCause, ToolApprovalResponse, ToolOutcome,
+    PendingCall, SkipReason, TerminationCause, ToolApprovalResponse, ToolChoice, ToolOutcome,
 };
-use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions};
+use raf_framework::{
+    FunctionInvokingChatClient, FunctionInvokingOptions, HookDecision, HookRequest, IRunHook,
+};
 use raf_testing::{Behaviour, Reply, ScriptedChatClient, ScriptedTool};
 use raf_tools::{
     CallbackCall, ExecutionOptions, IToolCallback, IToolMiddleware, Interrupt, Next, PreparingCall,
@@ -107,6 +109,11 @@ impl Setup {
         self.conversation.extend(response.messages.clone());
         response
     }
+}
+
+fn registry_of(tool: &ScriptedTool) -> ToolRegistry {
+    let tools = ToolRegistry::builder().with_tool(tool.clone());
+    tools.build().expect("a name of its own")
 }
 
 enum Answer {
@@ -249,4 +256,82 @@ async fn d5_a_middleware_ends_the_run() {
     let cause = TerminationCause::Middleware;
     assert_eq!(response.finish_reason, FinishReason::Terminated(cause));
     assert_eq!((f.log().entries(), setup.model.request_count()), (0, 1));
+}
+
+/// Forbids what the caller did not.
+#[derive(Debug)]
+struct ForbidsCalls;
+
+#[async_trait]
+impl IRunHook for ForbidsCalls {
+    async fn before_request(&self, request: &mut HookRequest) -> HookDecision {
+        request.options.tool_choice = Some(ToolChoice::None);
+        HookDecision::GoOn
+    }
+}
+
+/// Some servers let a model call although the request says `none`: nobody approved that.
+#[tokio::test]
+async fn f2_a_call_of_a_reply_that_was_to_hold_none_is_not_run_and_the_model_is_told() {
+    for by_hook in [false, true] {
+        for gated in [false, true] {
+            let tool = ScriptedTool::returning("f", "ran");
+            let tool = if gated { tool.gated() } else { tool };
+            let hidden = ScriptedTool::returning("hidden", "ran");
+            let seen = Log::default();
+            let mut options = with(ExecutionOptions::new().with_middleware(seen.clone()))
+                .with_additional_tools(registry_of(&hidden));
+            let mut run = ChatClientRunOptions::new();
+            if by_hook {
+                options = options.with_hook(ForbidsCalls);
+            } else {
+                run = run.with_tool_choice(ToolChoice::None);
+            }
+            let model = Arc::new(ScriptedChatClient::new([
+                Reply::calls([("c1", "f", "{}"), ("c2", "hidden", "{}")]),
+                Reply::text("as you wish"),
+            ]));
+            let client = FunctionInvokingChatClient::with_options(
+                model.clone(),
+                registry_of(&tool),
+                options,
+            );
+            let answer = client.get_response(&[ChatMessage::user("go")], run).await;
+            let answer = answer.expect("an answer");
+            assert_eq!(answer.finish_reason, FinishReason::Stop);
+            assert_eq!(answer.text(), "as you wish");
+            assert!(answer.pending.is_empty());
+            assert_eq!((tool.log().entries(), hidden.log().entries()), (0, 0));
+            assert_eq!(seen.said(), Vec::<String>::new());
+            let results: Vec<_> = answer
+                .messages
+                .iter()
+                .flat_map(ChatMessage::tool_results)
+                .collect();
+            assert_eq!(results.len(), 2);
+            for (result, id) in results.iter().zip(["c1", "c2"]) {
+                assert_eq!(result.call_id(), id);
+                let outcome = ToolOutcome::skipped(SkipReason::Limit);
+                assert_eq!(result.outcome(), outcome);
+                assert!(result.text().contains("tool choice `none`"), "{result:?}");
+            }
+            assert_eq!(model.request_count(), 2);
+        }
+    }
+}
+
+/// Where nothing is declared no choice is sent, and a model may know of a hidden tool all the same.
+#[tokio::test]
+async fn f2_a_hidden_tool_is_not_run_either_where_the_caller_wanted_no_calls() {
+    let hidden = ScriptedTool::returning("hidden", "ran");
+    let options = FunctionInvokingOptions::new().with_additional_tools(registry_of(&hidden));
+    let model =
+        ScriptedChatClient::new([Reply::calls([("c1", "hidden", "{}")]), Reply::text("ok")]);
+    let client =
+        FunctionInvokingChatClient::with_options(Arc::new(model), ToolRegistry::new(), options);
+    let run = ChatClientRunOptions::new().with_tool_choice(ToolChoice::None);
+    let answer = client.get_response(&[ChatMessage::user("go")], run).await;
+    let answer = answer.expect("an answer");
+    assert_eq!(hidden.log().entries(), 0);
+    assert_eq!(answer.text(), "ok");
 }

@@ -171,12 +171,13 @@ async fn rounds(
             leg.first_request,
             options.keep_forcing,
         );
-        let mut request = round::request_options(&leg.options, &tools, choice);
+        let mut request = round::request_options(&leg.options, &tools, choice.clone());
         let mut messages = leg.request_messages();
         match hooks::before_request(&options.hooks, leg, &mut messages, &mut request).await {
             HooksEnd::GoOn => {}
             end => return Ok(hook_end(leg, &[], round, end).await),
         }
+        let forbidden = round::forbids_calls(&request, choice.as_ref());
         let reply = round::request(client.inner(), leg, messages, request).await;
         let calls = reply.calls();
         if let ReplyEnd::Whole { usage, .. } = &reply.end {
@@ -223,7 +224,8 @@ async fn rounds(
         if end != HooksEnd::GoOn {
             return Ok(hook_end(leg, &calls, round, end).await);
         }
-        let planned = plan_batch(client, leg, &tools, &calls, round, wrap_up).await;
+        let told = (wrap_up, forbidden);
+        let planned = plan_batch(client, leg, &tools, &calls, round, told).await;
         let mut plan = match planned {
             Ok(plan) => plan,
             Err(error) => {
@@ -308,7 +310,7 @@ async fn plan_batch(
     tools: &ToolSet,
     calls: &[ToolCall],
     round: u32,
-    wrap_up: bool,
+    (wrap_up, forbidden): (bool, bool),
 ) -> Result<BatchPlan> {
     let options = client.options();
     let rules = leg
@@ -326,6 +328,7 @@ async fn plan_batch(
         run_id: &leg.run.id,
         round,
         wrap_up,
+        forbidden,
         out_of_time: leg.is_out_of_time(options),
     };
     let mut counters = leg.run.counters.clone();

@@ -75,13 +75,19 @@ pub(super) struct BatchPlan {
 pub(super) struct RoundFacts<'a> {
     pub(super) run_id: &'a RunId,
     pub(super) round: u32,
-    /// The model was told to call nothing.
+    /// It was the last request, which grants words only.
     pub(super) wrap_up: bool,
+    /// Its request said that nothing may be called: tool choice `none`.
+    pub(super) forbidden: bool,
     /// The run has worked for as long as it may.
     pub(super) out_of_time: bool,
 }
 
-/// Plans a batch: what is unknown or invalid is settled before anybody is asked, what is over a limit
+/// What the model reads of a call that it made although its request allowed none.
+const FORBIDDEN: &str =
+    "Not run: no tool may be called in this request (tool choice `none`). Answer without calling.";
+
+/// Plans a batch: what the request forbade is not run, what is unknown or invalid is settled before anybody is asked, what is over a limit
 /// is skipped, policies decide before people do, what is gated waits, what is declared only waits for
 /// the caller.
 pub(super) fn plan(
@@ -93,11 +99,14 @@ pub(super) fn plan(
     counters: &mut Counters,
 ) -> BatchPlan {
     if facts.wrap_up {
-        return all_skipped(calls, facts, SkipReason::Limit, None);
+        return all_skipped(calls, facts, None, None);
+    }
+    if facts.forbidden {
+        return all_skipped(calls, facts, Some(FORBIDDEN), None);
     }
     if facts.out_of_time {
         let end = FinishReason::Budget(BudgetLimit::WallTime);
-        return all_skipped(calls, facts, SkipReason::Limit, Some(end));
+        return all_skipped(calls, facts, None, Some(end));
     }
     let mut prepared: Vec<BatchCall> = numbered(calls, facts.round)
         .map(|(occurrence, call)| preparation.batch_call(occurrence, call))
@@ -202,17 +211,19 @@ pub(super) fn judged_again(
     judged(state, policy)
 }
 
-/// The calls of a reply whose calls do not run, each with its outcome.
+/// The calls of a reply none of which may run, each settled: by the limit that forbids them, with this
+/// text or the outcome's own.
 fn all_skipped(
     calls: &[ToolCall],
     facts: RoundFacts<'_>,
-    reason: SkipReason,
+    text: Option<&str>,
     end: Option<FinishReason>,
 ) -> BatchPlan {
     let calls = numbered(calls, facts.round)
         .map(|(occurrence, call)| {
-            let skipped = CallState::Settled(SettledCall::skipped(occurrence, call, reason));
-            BatchCall::new(occurrence, call.clone(), skipped)
+            let outcome = ToolOutcome::skipped(SkipReason::Limit);
+            let skipped = SettledCall::new(occurrence, call, outcome, text.map(str::to_owned));
+            BatchCall::new(occurrence, call.clone(), CallState::Settled(skipped))
         })
         .collect();
     BatchPlan {

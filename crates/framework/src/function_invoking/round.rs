@@ -78,6 +78,14 @@ pub(super) fn tool_choice(
     }
 }
 
+/// Whether a request says that nothing may be called. Where it declares no tools its choice is not sent,
+/// and the one that was wanted counts: a model may know of tools all the same.
+pub(super) fn forbids_calls(request: &ChatClientRunOptions, wanted: Option<&ToolChoice>) -> bool {
+    let sent = request.tool_choice.as_ref();
+    let choice = sent.or(wanted.filter(|_| request.tools.is_empty()));
+    choice == Some(&ToolChoice::None)
+}
+
 /// Makes one model request.
 pub(super) async fn request(
     inner: &Arc<dyn IChatClient>,
@@ -322,9 +330,35 @@ fn record(span: &Span, end: &ReplyEnd, usage: Option<&Usage>) {
 
 #[cfg(test)]
 mod tests {
-    use raf_core::ToolChoice;
+    use raf_core::{ChatClientRunOptions, ToolChoice, ToolDeclaration};
 
-    use super::tool_choice;
+    use super::{forbids_calls, tool_choice};
+
+    #[test]
+    fn f2_what_was_sent_says_whether_anything_may_be_called() {
+        let auto = ToolChoice::Auto;
+        let none = ToolChoice::None;
+        let check = |sent: Option<&ToolChoice>, wanted: Option<&ToolChoice>, tools, forbids| {
+            let mut request = ChatClientRunOptions::new();
+            request.tool_choice = sent.cloned();
+            request.tools = (0..tools).map(|_| ToolDeclaration::new("f", "")).collect();
+            assert_eq!(
+                forbids_calls(&request, wanted),
+                forbids,
+                "{sent:?} {wanted:?} {tools}"
+            );
+        };
+        check(Some(&none), Some(&none), 1, true);
+        check(None, None, 1, false);
+        check(Some(&auto), Some(&auto), 1, false);
+        // Hooks have the last word.
+        check(Some(&none), Some(&auto), 1, true);
+        check(Some(&auto), Some(&none), 1, false);
+        check(None, Some(&none), 1, false);
+        // Nothing is declared: no choice is sent.
+        check(None, Some(&none), 0, true);
+        check(None, Some(&auto), 0, false);
+    }
 
     #[test]
     fn f3_a_forced_choice_holds_for_the_first_request_of_a_turn() {
