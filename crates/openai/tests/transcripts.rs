@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use raf_core::{
     ChatClientRunOptions, ChatMessage, Content, MediaContent, MessageRole, MessageStatus,
-    ProviderData, ReasoningContent, RefusalContent, ToolCall, ToolDeclaration, ToolErrorClass,
-    ToolOutcome, ToolResult,
+    ProviderData, ReasoningContent, RefusalContent, Result, ToolCall, ToolDeclaration,
+    ToolErrorClass, ToolOutcome, ToolResult,
 };
 use raf_openai::{
     KNOWN_RESPONSES_DIALECTS, OpenAiOptions, OpenAiResponsesChatClient, ResponsesDialect,
     ResponsesRunOptionsExt,
 };
+use raf_testing::random::for_all;
 use raf_wire::{Json, provider_part};
 use serde_json::{Value, json};
 
@@ -241,35 +242,67 @@ fn fault(body: &Value, dialect: &str) -> Option<String> {
     (!open.is_empty()).then(|| format!("calls without an output: {open:?}"))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        max_shrink_iters: 4000,
-        ..ProptestConfig::default()
-    })]
+fn client(dialect: &str) -> OpenAiResponsesChatClient {
+    let options = OpenAiOptions::new()
+        .with_model("m")
+        .with_responses_dialect(ResponsesDialect::named(dialect).expect("it is known"));
+    OpenAiResponsesChatClient::new(options).expect("options that work")
+}
 
-    #[test]
-    fn any_transcript_is_written_by_the_rules(
-        messages in vec(message(), 1..9),
-        dialect in select(KNOWN_RESPONSES_DIALECTS),
-        keeps_state in any::<bool>(),
-        has_tools in any::<bool>(),
-    ) {
-        let options = OpenAiOptions::new()
-            .with_model("m")
-            .with_responses_dialect(ResponsesDialect::named(dialect).expect("it is known"));
-        let client = OpenAiResponsesChatClient::new(options).expect("options that work");
+fn written(
+    messages: &[ChatMessage],
+    client: &OpenAiResponsesChatClient,
+    run: &ChatClientRunOptions,
+) -> Result<Value> {
+    let body = client.request_body(messages, run)?;
+    // A second look gives the same, whatever was kept.
+    assert_eq!(client.request_body(messages, run)?, body);
+    Ok(serde_json::from_str(&body).expect("a body is JSON"))
+}
+
+/// How many transcripts are written, each for every dialect.
+const CASES: u32 = 256;
+
+#[test]
+fn any_transcript_is_written_by_the_rules() {
+    let clients = KNOWN_RESPONSES_DIALECTS.iter();
+    let clients: Vec<_> = clients.map(|name| (*name, client(name))).collect();
+    let values = (vec(message(), 1..9), any::<bool>(), any::<bool>());
+    for_all(CASES, &values, |(messages, keeps_state, has_tools)| {
         let mut run = ChatClientRunOptions::new().with_server_state(keeps_state);
         if has_tools {
-            run.tools = NAMES.iter().map(|name| ToolDeclaration::new(*name, "")).collect();
+            let tool = |name: &&str| ToolDeclaration::new(*name, "");
+            run.tools = NAMES.iter().map(tool).collect();
         }
-        let body = client.request_body(&messages, &run);
-        let body = body.map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let body: Value = serde_json::from_str(&body).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let fault = fault(&body, dialect);
-        prop_assert!(fault.is_none(), "{}: {} in {}", dialect, fault.unwrap_or_default(), body);
-        // A second look gives the same, whatever was kept.
-        let again = client.request_body(&messages, &run).unwrap_or_default();
-        prop_assert_eq!(serde_json::from_str::<Value>(&again).unwrap_or_default(), body);
-    }
+        for (dialect, client) in &clients {
+            let body = written(&messages, client, &run)
+                .map_err(|error| TestCaseError::fail(format!("{dialect}: {error}")))?;
+            let fault = fault(&body, dialect);
+            prop_assert!(
+                fault.is_none(),
+                "{}: {} in {}",
+                dialect,
+                fault.unwrap_or_default(),
+                body
+            );
+        }
+        Ok(())
+    });
+}
+
+/// The API wants exactly one output for each call: a call that stands there twice goes back once.
+#[test]
+fn a_call_of_the_server_that_stands_twice_is_answered_once() {
+    let call = json!({"type": "local_shell_call", "id": "lsh_1", "call_id": "sh_1"});
+    let part = || provider_part("openai", &Json::from(&call));
+    let reply = ChatMessage::new(MessageRole::Assistant, [part(), part()]);
+    let messages = [ChatMessage::user("go"), reply];
+    let body = written(&messages, &client("openai"), &ChatClientRunOptions::new()).expect("a body");
+    assert_eq!(fault(&body, "openai"), None);
+    let kinds = body["input"].as_array().expect("a list").iter();
+    let kinds: Vec<&str> = kinds.map(|item| text(item, "type")).collect();
+    assert_eq!(
+        kinds,
+        ["message", "local_shell_call", "local_shell_call_output"]
+    );
 }

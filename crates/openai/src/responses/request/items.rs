@@ -126,7 +126,7 @@ fn output(result: &ToolResult, writer: &Writer<'_>, known: Option<&KnownCall>) -
     json
 }
 
-/// The calls that go back and that the caller answers with an item of its own.
+/// The calls that go back and that the caller answers with an item of its own, each once.
 fn shell_calls<'a>(message: &'a ChatMessage, writer: &Writer<'_>) -> Vec<&'a str> {
     let contents = message.contents().iter();
     let calls = contents.filter_map(|content| match content {
@@ -137,7 +137,8 @@ fn shell_calls<'a>(message: &'a ChatMessage, writer: &Writer<'_>) -> Vec<&'a str
         }
         _ => None,
     });
-    calls.collect()
+    let mut seen = HashSet::new();
+    calls.filter(|id| seen.insert(*id)).collect()
 }
 
 /// Each call gets one output: those that nobody answered are answered as cancelled.
