@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use raf_core::{
     ChatMessage, Content, MediaContent, MediaSource, MessageRole, MessageStatus, ProviderData,
-    ReasoningContent, RefusalContent, ToolCall, ToolErrorClass, ToolOutcome, ToolResult,
-    UnknownContent,
+    ReasoningContent, RefusalContent, SkipReason, ToolCall, ToolErrorClass, ToolOutcome,
+    ToolResult, UnknownContent,
 };
 use serde_json::{Value, json};
 
@@ -93,10 +93,8 @@ fn of_chat() -> impl Strategy<Value = Content> {
         if kind == 0 {
             Content::Reasoning(ReasoningContent::new(text))
         } else {
-            {
-                let details = json!([{"type": "reasoning.text", "text": "t", "signature": "s"}]);
-                thought(&text, dialect, json!({"reasoning_details": details}))
-            }
+            let details = json!([{"type": "reasoning.text", "text": "t", "signature": "s"}]);
+            thought(&text, dialect, json!({"reasoning_details": details}))
         }
     })
 }
@@ -239,41 +237,82 @@ fn assistant() -> impl Strategy<Value = ChatMessage> {
     })
 }
 
+/// How calls end whose body returned, failed, or was never entered.
+const OUTCOMES: &[ToolOutcome] = &[
+    ToolOutcome::Ok,
+    ToolOutcome::Ok,
+    ToolOutcome::Ok,
+    ToolOutcome::Error(ToolErrorClass::Failed),
+    ToolOutcome::Error(ToolErrorClass::UnknownTool),
+    ToolOutcome::Error(ToolErrorClass::TimedOut { started: true }),
+    ToolOutcome::Denied,
+    ToolOutcome::Cancelled { started: false },
+    ToolOutcome::Cancelled { started: true },
+    ToolOutcome::skipped(SkipReason::Superseded),
+    ToolOutcome::skipped(SkipReason::Truncated),
+    ToolOutcome::Unknown,
+];
+
 fn outcome() -> impl Strategy<Value = ToolOutcome> {
-    select(
-        &[
-            ToolOutcome::Ok,
-            ToolOutcome::Ok,
-            ToolOutcome::Denied,
-            ToolOutcome::Error(ToolErrorClass::Failed),
-            ToolOutcome::Cancelled { started: true },
-        ][..],
-    )
+    select(OUTCOMES)
 }
 
+/// What a result says: nothing, words, media, several of both; or what the loop fills in for a call that
+/// was not run.
 fn output() -> impl Strategy<Value = Vec<Content>> {
-    vec(
+    let parts = vec(
         prop_oneof![3 => text().prop_map(Content::text), 2 => media()],
-        0..3,
-    )
+        0..4,
+    );
+    let filled = outcome().prop_map(|outcome| vec![Content::text(outcome.default_text())]);
+    prop_oneof![4 => parts, 1 => filled]
 }
 
 fn result_of(id: &str, outcome: ToolOutcome, output: Vec<Content>) -> ChatMessage {
     ChatMessage::tool(ToolResult::builder(id, outcome).content(output).build())
 }
 
-/// One round as the loop leaves it: calls, and each one's result behind them.
+/// One round as the loop leaves it: calls, and each one's result behind them. Some callers put all results
+/// into one message; where a run waits, those of the calls that wait are missing.
 fn round() -> impl Strategy<Value = Vec<ChatMessage>> {
-    (assistant(), vec((outcome(), output()), 6)).prop_map(|(reply, results)| {
+    let shape = (any::<bool>(), 0..9_usize);
+    (assistant(), vec((outcome(), output()), 6), shape).prop_map(|(reply, results, shape)| {
+        let (in_one, waiting) = shape;
         let ids: Vec<String> = reply
             .tool_calls()
             .map(|call| call.id().to_owned())
             .collect();
-        let mut round = vec![reply];
-        for (id, (outcome, output)) in ids.iter().zip(results) {
-            round.push(result_of(id, outcome, output));
+        let results = ids.iter().zip(results).enumerate();
+        let results = results.filter(|(place, _)| *place != waiting);
+        let results: Vec<_> = results
+            .map(|(_, (id, (outcome, output)))| result_of(id, outcome, output))
+            .collect();
+        if in_one && results.len() > 1 {
+            let contents: Vec<Content> = results
+                .iter()
+                .flat_map(|message| message.contents().iter().cloned())
+                .collect();
+            return vec![reply, ChatMessage::new(MessageRole::Tool, contents)];
         }
-        round
+        [vec![reply], results].concat()
+    })
+}
+
+/// Several calls, each of which a tool answered with media: a protocol that takes none in a result must
+/// not let them come between two results.
+fn pictures() -> impl Strategy<Value = Vec<ChatMessage>> {
+    let output = (text(), media()).prop_map(|(text, media)| vec![Content::text(text), media]);
+    vec((call(), output), 2..4).prop_map(|pairs| {
+        let calls = pairs.iter().map(|(call, _)| call.clone());
+        let reply = ChatMessage::new(MessageRole::Assistant, calls);
+        let results: Vec<_> = pairs
+            .into_iter()
+            .filter_map(|(call, output)| {
+                let id = call.as_tool_call()?.id().to_owned();
+                Some(result_of(&id, ToolOutcome::Ok, output))
+            })
+            .collect();
+        [vec![reply], results].concat()
     })
 }
 
@@ -283,9 +322,17 @@ fn stray() -> impl Strategy<Value = Vec<ChatMessage>> {
         .prop_map(|(id, outcome, output)| vec![result_of(id, outcome, output)])
 }
 
+/// What a user said. A caller who quotes a reply, or tells one model what another one did, leaves parts in
+/// it that only their provider understands.
 fn user() -> impl Strategy<Value = Vec<ChatMessage>> {
-    let part = prop_oneof![4 => text().prop_map(Content::text), 1 => media()];
-    vec(part, 0..3).prop_map(|parts| vec![ChatMessage::new(MessageRole::User, parts)])
+    let part = prop_oneof![
+        8 => text().prop_map(Content::text),
+        3 => media(),
+        1 => of_chat(),
+        1 => of_responses(),
+        1 => of_messages(),
+    ];
+    vec(part, 0..4).prop_map(|parts| vec![ChatMessage::new(MessageRole::User, parts)])
 }
 
 fn system() -> impl Strategy<Value = Vec<ChatMessage>> {
@@ -299,6 +346,7 @@ pub(crate) fn transcripts() -> impl Strategy<Value = Vec<ChatMessage>> {
         3 => user(),
         5 => round(),
         1 => assistant().prop_map(|reply| vec![reply]),
+        1 => pictures(),
         1 => stray(),
         1 => system(),
     ];

@@ -9,19 +9,20 @@ mod draw;
 mod messages;
 mod responses;
 
-use proptest::sample::select;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::prelude::any;
+use proptest::test_runner::TestCaseError;
 use raf_anthropic::{AnthropicChatClient, AnthropicOptions};
 use raf_core::{
     ChatClientRunOptions, ChatMessage, Content, ErrorKind, MediaSource, Result, ToolDeclaration,
 };
 use raf_openai::{OpenAiChatClient, OpenAiOptions, OpenAiResponsesChatClient, ResponsesDialect};
+use raf_testing::random::for_all;
 use serde_json::{Value, json};
 
 use crate::draw::{MODEL, NAMES, transcripts};
 
-/// How many transcripts are written, each for every provider and dialect: `RAF_PROPERTY_CASES`, else this.
-const CASES: u32 = 32;
+/// How many transcripts are written, each for every provider and dialect.
+const CASES: u32 = 128;
 
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
@@ -31,33 +32,28 @@ pub(crate) fn word(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-fn config() -> Config {
-    let cases = std::env::var("RAF_PROPERTY_CASES").ok();
-    Config {
-        cases: cases.and_then(|text| text.parse().ok()).unwrap_or(CASES),
-        failure_persistence: None,
-        max_shrink_iters: 4096,
-        ..Config::default()
-    }
-}
-
 /// Writes random transcripts for each of these dialects and holds the bodies against the rules.
-fn check(
+fn check<C>(
     dialects: &'static [&'static str],
-    write: impl Fn(&str, &[ChatMessage], &ChatClientRunOptions) -> Result<String>,
+    client: impl Fn(&str) -> Result<C>,
+    write: impl Fn(&C, &[ChatMessage], &ChatClientRunOptions) -> Result<String>,
     has_no_form: impl Fn(&Content, &str) -> bool,
     faults: impl Fn(&Value, &str) -> Vec<String>,
 ) {
-    let strategy = (transcripts(), select(&[true, false][..]));
-    let checked = TestRunner::new(config()).run(&strategy, |(messages, has_tools)| {
+    let clients: Vec<_> = dialects
+        .iter()
+        .map(|dialect| (*dialect, client(dialect).expect("options that work")))
+        .collect();
+    let strategy = (transcripts(), any::<bool>());
+    for_all(CASES, &strategy, |(messages, has_tools)| {
         let mut options = ChatClientRunOptions::new();
         if has_tools {
             let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
             let tool = |name: &&str| ToolDeclaration::new(*name, "d").with_parameters(&schema);
             options.tools = NAMES.iter().map(tool).collect();
         }
-        for dialect in dialects {
-            let body = match write(dialect, &messages, &options) {
+        for (dialect, client) in &clients {
+            let body = match write(client, &messages, &options) {
                 Ok(body) => body,
                 Err(error) => {
                     let is_known = has_unknown_media(&messages, |part| has_no_form(part, dialect));
@@ -78,9 +74,6 @@ fn check(
         }
         Ok(())
     });
-    if let Err(error) = checked {
-        panic!("{error}");
-    }
 }
 
 /// Whether a part of the user is one that the protocol has no form for. One of a result is no reason to
@@ -100,17 +93,17 @@ fn is_url(content: &Content) -> bool {
 
 #[test]
 fn for_chat_completions() {
-    let write = |dialect: &str, messages: &[ChatMessage], options: &ChatClientRunOptions| {
+    let client = |dialect: &str| {
         let rules = raf_openai::Dialect::named(dialect).expect("it is known");
-        let own = OpenAiOptions::new().with_model(MODEL).with_dialect(rules);
-        OpenAiChatClient::new(own)?.request_body(messages, options)
+        OpenAiChatClient::new(OpenAiOptions::new().with_model(MODEL).with_dialect(rules))
     };
     let has_no_form = |part: &Content, _: &str| {
         is_url(part) && matches!(part, Content::Audio(_) | Content::File(_))
     };
     check(
         raf_openai::KNOWN_DIALECTS,
-        write,
+        client,
+        OpenAiChatClient::request_body,
         has_no_form,
         chat_completions::faults,
     );
@@ -118,19 +111,20 @@ fn for_chat_completions() {
 
 #[test]
 fn for_responses() {
-    let write = |dialect: &str, messages: &[ChatMessage], options: &ChatClientRunOptions| {
+    let client = |dialect: &str| {
         let rules = ResponsesDialect::named(dialect).expect("it is known");
         let own = OpenAiOptions::new()
             .with_model(MODEL)
             .with_responses_dialect(rules);
-        OpenAiResponsesChatClient::new(own)?.request_body(messages, options)
+        OpenAiResponsesChatClient::new(own)
     };
     let has_no_form = |part: &Content, _: &str| {
         is_url(part) && matches!(part, Content::Audio(_)) || matches!(part, Content::Video(_))
     };
     check(
         raf_openai::KNOWN_RESPONSES_DIALECTS,
-        write,
+        client,
+        OpenAiResponsesChatClient::request_body,
         has_no_form,
         responses::faults,
     );
@@ -138,12 +132,12 @@ fn for_responses() {
 
 #[test]
 fn for_messages() {
-    let write = |dialect: &str, messages: &[ChatMessage], options: &ChatClientRunOptions| {
+    let client = |dialect: &str| {
         let rules = raf_anthropic::Dialect::named(dialect).expect("it is known");
         let own = AnthropicOptions::new()
             .with_model(MODEL)
             .with_dialect(rules);
-        AnthropicChatClient::new(own)?.request_body(messages, options)
+        AnthropicChatClient::new(own)
     };
     let has_no_form = |part: &Content, dialect: &str| {
         matches!(part, Content::Audio(_) | Content::Video(_))
@@ -158,7 +152,13 @@ fn for_messages() {
             },
         )
     };
-    check(raf_anthropic::KNOWN_DIALECTS, write, has_no_form, faults);
+    check(
+        raf_anthropic::KNOWN_DIALECTS,
+        client,
+        AnthropicChatClient::request_body,
+        has_no_form,
+        faults,
+    );
 }
 
 #[test]

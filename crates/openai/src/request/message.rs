@@ -7,7 +7,9 @@ use raf_core::{
     ToolCall, ToolResult,
 };
 
-use raf_wire::{call_id, data_url, push_member as member, push_string as string, tool_name};
+use raf_wire::{
+    call_id, data_url, part_owner, push_member as member, push_string as string, tool_name,
+};
 
 use crate::dialect::{
     AssistantLast, ContentBesideCalls, NameField, ReasoningEcho, Rules, SystemRole,
@@ -67,9 +69,18 @@ pub(crate) fn says_something(message: &ChatMessage) -> bool {
             Content::Text(_) | Content::Refusal(_) => !content.is_empty(),
             Content::ToolCall(_) => is_assistant,
             Content::ToolResult(_) => message.role() == MessageRole::Tool,
-            Content::Reasoning(_) => false,
-            _ => !is_assistant,
+            part => !is_assistant && is_sent(part),
         })
+}
+
+/// Whether a part of a message that is not the model's goes over the wire. What a provider left in a
+/// reply does not, wherever it stands.
+fn is_sent(content: &Content) -> bool {
+    match content {
+        Content::Text(_) | Content::Refusal(_) => !content.is_empty(),
+        Content::Unknown(part) => part_owner(part).is_none(),
+        other => is_media(other),
+    }
 }
 
 fn prompt(json: &mut String, message: &ChatMessage, role: MessageRole, rules: &Rules) {
@@ -82,6 +93,7 @@ fn prompt(json: &mut String, message: &ChatMessage, role: MessageRole, rules: &R
     let is_plain = message
         .contents()
         .iter()
+        .filter(|content| is_sent(content))
         .all(|content| matches!(content, Content::Text(_)));
     if is_plain {
         // A list of parts is refused by many where one text will do (cline/cline#230).
@@ -173,7 +185,7 @@ fn part(json: &mut String, content: &Content) {
             string(&mut text, &part.text);
             text.push('}');
         }
-        Content::Unknown(part) => text.push_str(&part.value.to_string()),
+        Content::Unknown(part) if is_sent(content) => text.push_str(&part.value.to_string()),
         _ => {}
     }
     if !text.is_empty() {

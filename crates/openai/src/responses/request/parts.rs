@@ -1,7 +1,9 @@
 //! Content parts of a request's items.
 
-use raf_core::{ChatMessage, Content, Error, MediaContent, MediaSource, MessageRole, Result};
-use raf_wire::{data_url, push_member, push_string};
+use raf_core::{
+    ChatMessage, Content, Error, MediaContent, MediaSource, MessageRole, Result, UnknownContent,
+};
+use raf_wire::{data_url, part_owner, push_member, push_string};
 
 /// Refuses media of the user that the Responses API has no form for. That of a result becomes a note: its
 /// tool has run.
@@ -39,7 +41,8 @@ pub(super) fn begin_message(json: &mut String, role: &str) {
 }
 
 /// A message of the user, of the system or of a developer; parts that are items by themselves stand
-/// behind it. Nothing, if it says nothing.
+/// behind it. Parts that a provider left in a reply are not said by any of these, and are left out.
+/// Nothing, if it says nothing.
 pub(super) fn prompt(message: &ChatMessage) -> String {
     let role = match message.role() {
         MessageRole::User => "user",
@@ -50,7 +53,7 @@ pub(super) fn prompt(message: &ChatMessage) -> String {
     let mut items = Vec::new();
     for content in message.contents() {
         match content {
-            Content::Unknown(part) if !part.kind().starts_with("input_") => {
+            Content::Unknown(part) if is_item(part) => {
                 items.push(part.value.to_string());
             }
             content => push_part(&mut list, content),
@@ -70,6 +73,10 @@ pub(super) fn prompt(message: &ChatMessage) -> String {
         json.push_str(&item);
     }
     json
+}
+
+fn is_item(part: &UnknownContent) -> bool {
+    part_owner(part).is_none() && !part.kind().starts_with("input_")
 }
 
 /// Appends a part of a user's message or of a tool's output to a list.
@@ -115,7 +122,7 @@ pub(super) fn push_part(list: &mut String, content: &Content) {
                 "(a video that this endpoint cannot take is left out)",
             );
         }
-        Content::Unknown(part) => {
+        Content::Unknown(part) if part_owner(part).is_none() => {
             separate(list);
             list.push_str(&part.value.to_string());
         }
