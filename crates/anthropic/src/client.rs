@@ -7,10 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use raf_core::{
-    ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
-    UpdateStream, emit_stream,
+    ChatClientMetadata, ChatClientRunOptions, ChatMessage, IChatClient, Result, UpdateStream,
+    emit_stream,
 };
-use raf_wire::{Address, DialogueSetup, Reporter, Said, ToolsCache, Transport};
+use raf_wire::{Address, Connection, ToolsCache};
 
 use crate::dialect::{Dialect, EndpointForm};
 use crate::endpoint::MESSAGES;
@@ -38,9 +38,8 @@ pub(crate) struct Shared(Arc<Inner>);
 
 struct Inner {
     options: AnthropicOptions,
-    base: Address,
+    connection: Connection,
     dialect: Dialect,
-    transport: Transport,
     tools: ToolsCache,
 }
 
@@ -51,25 +50,18 @@ impl AnthropicChatClient {
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration): a base URL, key or header
     /// that cannot be used.
     pub fn new(options: AnthropicOptions) -> Result<Self> {
-        let base = base_address(&options)?;
-        let dialect = options
-            .dialect
-            .clone()
-            .unwrap_or_else(|| Dialect::detect(&options.base_url));
-        let key = options.api_key.as_deref().map(str::trim);
-        let key = key.filter(|key| !key.is_empty());
-        let transport = Transport::new(
+        let detected = || Dialect::detect(&options.endpoint.base_url);
+        let dialect = options.dialect.clone().unwrap_or_else(detected);
+        let connection = Connection::new(
             &MESSAGES,
-            options.http_client.clone(),
-            options.timeouts.connect,
-            key.map(|key| (key, dialect.rules.key_header)),
-            &headers(&options, &dialect),
+            options.endpoint.clone(),
+            dialect.rules.key_header,
+            headers(&options, &dialect),
         )?;
         Ok(Self(Shared(Arc::new(Inner {
             options,
-            base,
+            connection,
             dialect,
-            transport,
             tools: ToolsCache::default(),
         }))))
     }
@@ -82,6 +74,10 @@ impl AnthropicChatClient {
     /// [`new`](AnthropicChatClient::new).
     pub fn from_env() -> Result<Self> {
         Self::new(AnthropicOptions::from_env()?)
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.0.0.connection
     }
 
     /// The dialect in which requests are written.
@@ -105,16 +101,11 @@ impl AnthropicChatClient {
     }
 }
 
-/// The address below which everything lies.
-fn base_address(options: &AnthropicOptions) -> Result<Address> {
-    Address::parse(&options.base_url, &MESSAGES)
-}
-
-/// The headers of each request, the key's apart.
+/// The headers of each request beside the key's and the caller's own.
 fn headers(options: &AnthropicOptions, dialect: &Dialect) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     let is_given = |name: &str| {
-        let given = options.headers.iter();
+        let given = options.endpoint.headers.iter();
         given
             .map(|(given, _)| given)
             .any(|given| given.eq_ignore_ascii_case(name))
@@ -132,7 +123,6 @@ fn headers(options: &AnthropicOptions, dialect: &Dialect) -> Vec<(String, String
             headers.push(("anthropic-beta".to_owned(), options.betas.join(",")));
         }
     }
-    headers.extend(options.headers.iter().cloned());
     headers
 }
 
@@ -148,7 +138,7 @@ impl Shared {
             messages: messages.to_vec(),
             options: options.clone(),
             own,
-            model: self.model(options)?.to_owned(),
+            model: self.0.connection.model(options)?.to_owned(),
         })
     }
 
@@ -163,38 +153,25 @@ impl Shared {
             dialect: &self.0.dialect,
             max_tokens: own.max_tokens,
             betas: &own.betas,
-            streaming: own.streaming,
+            streaming: own.endpoint.streaming,
             conflicts: own.conflicts,
             is_continued,
         };
         build(&request, &self.0.tools)
     }
 
-    fn model<'a>(&'a self, options: &'a ChatClientRunOptions) -> Result<&'a str> {
-        let model = options.model.as_deref().or(self.0.options.model.as_deref());
-        model
-            .map(str::trim)
-            .filter(|model| !model.is_empty())
-            .ok_or_else(|| {
-                Error::configuration(format!(
-                    "no model is named for {}: set ANTHROPIC_MODEL, AnthropicOptions::with_model, or \
-                     ChatClientRunOptions::with_model",
-                    self.0.base.display()
-                ))
-            })
-    }
-
     fn url(&self, model: &str) -> Address {
-        let streams = self.0.options.streaming;
+        let streams = self.0.options.endpoint.streaming;
+        let base = self.0.connection.base();
         match self.0.dialect.rules.form {
-            EndpointForm::Messages => self.0.base.join("v1/messages"),
+            EndpointForm::Messages => base.join("v1/messages"),
             EndpointForm::Bedrock => {
                 let action = if streams {
                     "invoke-with-response-stream"
                 } else {
                     "invoke"
                 };
-                self.0.base.join(&format!("model/{model}/{action}"))
+                base.join(&format!("model/{model}/{action}"))
             }
             EndpointForm::Vertex => {
                 let action = if streams {
@@ -202,16 +179,9 @@ impl Shared {
                 } else {
                     "rawPredict"
                 };
-                self.0.base.join(&format!("models/{model}:{action}"))
+                base.join(&format!("models/{model}:{action}"))
             }
         }
-    }
-
-    fn reporter(&self, url: &Address, model: &str, said: Said) -> Reporter {
-        let options = &self.0.options;
-        let headers = options.headers.iter().map(|(_, value)| value.clone());
-        let secrets = options.api_key.iter().cloned().chain(headers).collect();
-        Reporter::new(&MESSAGES, url.display(), model, secrets, said)
     }
 }
 
@@ -222,19 +192,15 @@ impl IChatClient for AnthropicChatClient {
         messages: &[ChatMessage],
         options: ChatClientRunOptions,
     ) -> Result<UpdateStream> {
-        options.refuse_resume_data()?;
         let shared = &self.0;
+        let connection = &shared.0.connection;
+        connection.begin(messages, &options)?;
         let again = shared.again(messages, &options)?;
-        if messages.is_empty() {
-            return Err(Error::misuse(
-                "the conversation is empty: give at least one message",
-            ));
-        }
         let mut built = shared.build(&again, false)?;
         let own = &shared.0.options;
         let url = shared.url(&again.model);
         let said = std::mem::take(&mut built.said);
-        let reporter = shared.reporter(&url, &again.model, said);
+        let reporter = connection.reporter(&url, &again.model, said);
         let continuations = if built.may_pause {
             own.continuations
         } else {
@@ -244,19 +210,12 @@ impl IChatClient for AnthropicChatClient {
             shared.0.dialect.name(),
             &again.model,
             reporter.clone(),
-            &own.limits,
+            &own.endpoint.limits,
             continuations,
         );
         let turn = Turn {
             shared: shared.clone(),
-            setup: DialogueSetup {
-                transport: shared.0.transport.clone(),
-                reporter,
-                limits: own.limits,
-                timeouts: own.timeouts,
-                cancellation: options.cancellation,
-                deadline: options.deadline,
-            },
+            setup: connection.setup(reporter, &options),
             url,
             built,
             reply,
@@ -267,12 +226,7 @@ impl IChatClient for AnthropicChatClient {
 
     fn metadata(&self) -> ChatClientMetadata {
         let inner = &self.0.0;
-        let metadata =
-            ChatClientMetadata::new(inner.dialect.name()).with_endpoint(inner.base.display());
-        match &inner.options.model {
-            Some(model) => metadata.with_model(model),
-            None => metadata,
-        }
+        inner.connection.metadata(inner.dialect.name())
     }
 
     fn service(&self, id: TypeId) -> Option<&(dyn Any + Send + Sync)> {

@@ -9,6 +9,7 @@ use raf_wire::{EndpointKind, RateLimitHeaders, SignRow};
 pub(crate) static MESSAGES: EndpointKind = EndpointKind {
     user_agent: concat!("raf-anthropic/", env!("CARGO_PKG_VERSION")),
     key_settings: "ANTHROPIC_API_KEY, or AnthropicOptions::with_api_key",
+    model_settings: "ANTHROPIC_MODEL, AnthropicOptions::with_model",
     url_setting: "ANTHROPIC_BASE_URL",
     url_examples: "https://api.anthropic.com or http://localhost:8080",
     url_hint: "the part before /v1/messages",

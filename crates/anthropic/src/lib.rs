@@ -4,6 +4,7 @@ mod blocks;
 mod client;
 mod dialect;
 mod endpoint;
+mod models;
 mod options;
 mod parts;
 mod request;
@@ -18,7 +19,10 @@ pub use dialect::{
     Dialect, EndpointForm, KNOWN_DIALECTS, Prefill, SchemaSupport, ThinkingBack, ThinkingForm,
 };
 pub use options::{API_VERSION, AnthropicOptions, Conflicts, DEFAULT_BASE_URL};
-pub use raf_wire::{KeyHeader, Limits, Timeouts, reqwest};
+pub use raf_wire::{
+    EndpointHealth, IRequestSigner, KeyHeader, Limits, ModelInfo, Timeouts, UnsignedRequest,
+    reqwest,
+};
 pub use run_options::{
     AnthropicRunOptions, AnthropicRunOptionsExt, CacheLifetime, PromptCaching, Thinking,
 };

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use raf_core::{Error, Result};
-use raf_wire::{Address, HttpClient, Limits, Timeouts};
+use raf_core::Result;
+use raf_wire::EndpointOptions;
 
 use crate::dialect::Dialect;
 use crate::endpoint::MESSAGES;
@@ -46,22 +46,15 @@ pub enum Conflicts {
 /// | continuations of a paused turn | 8 |
 /// | settings that the API refuses together | [`Conflicts::Refuse`] |
 /// | thinking, caching, server tools | none: see [`AnthropicRunOptions`] |
-/// | timeouts, limits | see [`Timeouts`], [`Limits`] |
+/// | timeouts, limits | see [`Timeouts`](crate::Timeouts), [`Limits`](crate::Limits) |
 ///
 /// `Debug` shows no key, and of extra headers the names only.
 #[derive(Clone)]
 pub struct AnthropicOptions {
-    pub(crate) base_url: String,
-    pub(crate) api_key: Option<String>,
-    pub(crate) model: Option<String>,
+    pub(crate) endpoint: EndpointOptions,
     pub(crate) max_tokens: Option<u32>,
-    pub(crate) headers: Vec<(String, String)>,
     pub(crate) betas: Vec<String>,
-    pub(crate) http_client: Option<HttpClient>,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) limits: Limits,
     pub(crate) dialect: Option<Dialect>,
-    pub(crate) streaming: bool,
     pub(crate) continuations: u32,
     pub(crate) conflicts: Conflicts,
     pub(crate) defaults: AnthropicRunOptions,
@@ -71,17 +64,10 @@ impl AnthropicOptions {
     /// Options of Anthropic itself, without a key.
     pub fn new() -> Self {
         Self {
-            base_url: DEFAULT_BASE_URL.to_owned(),
-            api_key: None,
-            model: None,
+            endpoint: EndpointOptions::new(DEFAULT_BASE_URL),
             max_tokens: None,
-            headers: Vec::new(),
             betas: Vec::new(),
-            http_client: None,
-            timeouts: Timeouts::default(),
-            limits: Limits::default(),
             dialect: None,
-            streaming: true,
             continuations: 8,
             conflicts: Conflicts::default(),
             defaults: AnthropicRunOptions::default(),
@@ -104,56 +90,28 @@ impl AnthropicOptions {
     /// # Errors
     /// As [`from_env`](AnthropicOptions::from_env).
     pub fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let variable = |name: &str| {
-            let value = look_up(name)?;
-            let value = value.trim();
-            (!value.is_empty()).then(|| value.to_owned())
-        };
-        let mut options = Self::new();
-        options.api_key = variable("ANTHROPIC_API_KEY");
-        options.model = variable("ANTHROPIC_MODEL");
-        match variable("ANTHROPIC_BASE_URL") {
-            Some(base_url) => options.base_url = base_url,
-            None if options.api_key.is_none() => {
-                return Err(Error::configuration(
-                    "no endpoint is configured: set ANTHROPIC_API_KEY for Anthropic, or \
-                     ANTHROPIC_BASE_URL for another server (http://localhost:8080, say; one on your own \
-                     machine needs no key). ANTHROPIC_MODEL names the model",
-                ));
-            }
-            None => {}
-        }
-        Ok(options)
+        let endpoint = EndpointOptions::from_variables(
+            "ANTHROPIC",
+            look_up,
+            DEFAULT_BASE_URL,
+            "no endpoint is configured: set ANTHROPIC_API_KEY for Anthropic, or \
+             ANTHROPIC_BASE_URL for another server (http://localhost:8080, say; one on your own \
+             machine needs no key). ANTHROPIC_MODEL names the model",
+        )?;
+        Ok(Self {
+            endpoint,
+            ..Self::new()
+        })
     }
 
-    /// Sets the address below which `/v1/messages` lies. What stands behind it may be there too.
-    pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
-        self.base_url = base_url.into();
-        self
-    }
-
-    /// Sets the key.
-    pub fn with_api_key(mut self, key: impl Into<String>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
-
-    /// Sets the model that is used where a run names none.
-    pub fn with_model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
+    raf_wire::endpoint_setters!(
+        "Sets the address below which `/v1/messages` lies. What stands behind it may be there too."
+    );
 
     /// Sets the most tokens of one reply where a run does not say it. The API wants the number with
     /// each request.
     pub fn with_max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);
-        self
-    }
-
-    /// Sends a header with each request, as it is.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
         self
     }
 
@@ -164,39 +122,9 @@ impl AnthropicOptions {
         self
     }
 
-    /// Sends requests through this client: proxies, certificates, HTTP/2 as it is set up.
-    ///
-    /// [`Timeouts::connect`] has no effect then. A client that follows redirects may carry the
-    /// conversation to another host. It must not have a total timeout, which would cut long replies.
-    /// `reqwest` is re-exported as [`raf_anthropic::reqwest`](crate::reqwest): a new major version of
-    /// it is a new major version of this crate.
-    pub fn with_http_client(mut self, client: HttpClient) -> Self {
-        self.http_client = Some(client);
-        self
-    }
-
-    /// Sets the timeouts.
-    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.timeouts = timeouts;
-        self
-    }
-
-    /// Sets the limits on what a server may send.
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     /// Sets the rules by which requests are written, instead of those recognised by the base URL.
     pub fn with_dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
-        self
-    }
-
-    /// Sets whether replies are streamed over the wire. The updates are the same either way; without
-    /// it they come all at once.
-    pub fn with_streaming(mut self, streaming: bool) -> Self {
-        self.streaming = streaming;
         self
     }
 
@@ -230,19 +158,12 @@ impl Default for AnthropicOptions {
 
 impl fmt::Debug for AnthropicOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
-        let base_url = Address::parse(&self.base_url, &MESSAGES).ok();
-        f.debug_struct("AnthropicOptions")
-            .field("base_url", &base_url)
-            .field("api_key", &self.api_key.as_ref().map(|_| "[redacted]"))
-            .field("model", &self.model)
+        let mut fields = f.debug_struct("AnthropicOptions");
+        self.endpoint.write_fields(&MESSAGES, &mut fields);
+        fields
             .field("max_tokens", &self.max_tokens)
-            .field("headers", &headers)
             .field("betas", &self.betas)
-            .field("timeouts", &self.timeouts)
-            .field("limits", &self.limits)
             .field("dialect", &self.dialect.as_ref().map(Dialect::name))
-            .field("streaming", &self.streaming)
             .field("continuations", &self.continuations)
             .field("conflicts", &self.conflicts)
             .field("defaults", &self.defaults)

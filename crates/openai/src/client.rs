@@ -7,10 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use raf_core::{
-    ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, Result,
-    UpdateStream, emit_stream,
+    ChatClientMetadata, ChatClientRunOptions, ChatMessage, IChatClient, Result, UpdateStream,
+    emit_stream,
 };
-use raf_wire::{Address, DialogueSetup, Reporter, Said, ToolsCache, Transport, drive};
+use raf_wire::{Address, Connection, ToolsCache, drive};
 
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::request::{Built, build};
@@ -31,9 +31,8 @@ pub struct OpenAiChatClient(Arc<Inner>);
 
 struct Inner {
     options: OpenAiOptions,
-    base: Address,
+    connection: Connection,
     dialect: Dialect,
-    transport: Transport,
     tools: ToolsCache,
 }
 
@@ -44,25 +43,18 @@ impl OpenAiChatClient {
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration): a base URL, key or header
     /// that cannot be used.
     pub fn new(options: OpenAiOptions) -> Result<Self> {
-        let base = Address::parse(&options.base_url, &CHAT_COMPLETIONS)?;
-        let dialect = options
-            .dialect
-            .clone()
-            .unwrap_or_else(|| Dialect::detect(&options.base_url));
-        let key = options.api_key.as_deref().map(str::trim);
-        let key = key.filter(|key| !key.is_empty());
-        let transport = Transport::new(
+        let detected = || Dialect::detect(&options.endpoint.base_url);
+        let dialect = options.dialect.clone().unwrap_or_else(detected);
+        let connection = Connection::new(
             &CHAT_COMPLETIONS,
-            options.http_client.clone(),
-            options.timeouts.connect,
-            key.map(|key| (key, dialect.rules.key_header)),
-            &options.headers,
+            options.endpoint.clone(),
+            dialect.rules.key_header,
+            Vec::new(),
         )?;
         Ok(Self(Arc::new(Inner {
             options,
-            base,
+            connection,
             dialect,
-            transport,
             tools: ToolsCache::default(),
         })))
     }
@@ -92,43 +84,15 @@ impl OpenAiChatClient {
         messages: &[ChatMessage],
         options: &ChatClientRunOptions,
     ) -> Result<String> {
-        let model = self.model(options)?;
+        let model = self.0.connection.model(options)?;
         let built = self.0.build(messages, options, model)?;
         let text = String::from_utf8(built.body.into());
         Ok(text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned()))
     }
 
-    pub(crate) fn options(&self) -> &OpenAiOptions {
-        &self.0.options
-    }
-
-    pub(crate) fn transport(&self) -> &Transport {
-        &self.0.transport
-    }
-
-    pub(crate) fn base(&self) -> &Address {
-        &self.0.base
-    }
-
-    pub(crate) fn reporter(&self, url: &Address, model: &str, said: impl Into<Said>) -> Reporter {
-        let options = &self.0.options;
-        let headers = options.headers.iter().map(|(_, value)| value.clone());
-        let secrets = options.api_key.iter().cloned().chain(headers).collect();
-        Reporter::new(&CHAT_COMPLETIONS, url.display(), model, secrets, said)
-    }
-
-    fn model<'a>(&'a self, options: &'a ChatClientRunOptions) -> Result<&'a str> {
-        let model = options.model.as_deref().or(self.0.options.model.as_deref());
-        model
-            .map(str::trim)
-            .filter(|model| !model.is_empty())
-            .ok_or_else(|| {
-                Error::configuration(format!(
-                    "no model is named for {}: set OPENAI_MODEL, OpenAiOptions::with_model, or \
-                 ChatClientRunOptions::with_model",
-                    self.0.base.display()
-                ))
-            })
+    /// What is asked, and by which options.
+    pub(crate) fn parts(&self) -> (&Connection, &OpenAiOptions) {
+        (&self.0.connection, &self.0.options)
     }
 }
 
@@ -139,7 +103,7 @@ impl Inner {
         options: &ChatClientRunOptions,
         model: &str,
     ) -> Result<Built> {
-        let streaming = self.options.streaming;
+        let streaming = self.options.endpoint.streaming;
         build(
             messages,
             options,
@@ -151,12 +115,12 @@ impl Inner {
     }
 
     fn chat_url(&self, model: &str) -> Address {
+        let base = self.connection.base();
         match &self.options.azure_api_version {
-            Some(version) => self
-                .base
+            Some(version) => base
                 .join(&format!("openai/deployments/{model}/chat/completions"))
                 .with_query("api-version", version),
-            None => self.base.join("chat/completions"),
+            None => base.join("chat/completions"),
         }
     }
 }
@@ -168,13 +132,8 @@ impl IChatClient for OpenAiChatClient {
         messages: &[ChatMessage],
         options: ChatClientRunOptions,
     ) -> Result<UpdateStream> {
-        options.refuse_resume_data()?;
-        let model = self.model(&options)?;
-        if messages.is_empty() {
-            return Err(Error::misuse(
-                "the conversation is empty: give at least one message",
-            ));
-        }
+        let connection = &self.0.connection;
+        let model = connection.begin(messages, &options)?;
         let Built {
             body,
             said,
@@ -183,27 +142,15 @@ impl IChatClient for OpenAiChatClient {
         let url = self.0.chat_url(model);
         let own = &self.0.options;
         let think_tags = own.think_tags.unwrap_or(self.0.dialect.rules.think_tags);
-        let reporter = self.reporter(&url, model, said);
+        let reporter = connection.reporter(&url, model, said);
         let provider = self.0.dialect.name();
-        let reply = Reply::new(provider, reporter.clone(), &own.limits, think_tags);
-        let setup = DialogueSetup {
-            transport: self.0.transport.clone(),
-            reporter,
-            limits: own.limits,
-            timeouts: own.timeouts,
-            cancellation: options.cancellation,
-            deadline: options.deadline,
-        };
+        let reply = Reply::new(provider, reporter.clone(), &own.endpoint.limits, think_tags);
+        let setup = connection.setup(reporter, &options);
         Ok(emit_stream(move |out| drive(setup, url, body, reply, restore, out)).boxed())
     }
 
     fn metadata(&self) -> ChatClientMetadata {
-        let metadata =
-            ChatClientMetadata::new(self.0.dialect.name()).with_endpoint(self.0.base.display());
-        match &self.0.options.model {
-            Some(model) => metadata.with_model(model),
-            None => metadata,
-        }
+        self.0.connection.metadata(self.0.dialect.name())
     }
 
     fn service(&self, id: TypeId) -> Option<&(dyn Any + Send + Sync)> {

@@ -7,6 +7,7 @@ use raf_wire::{EndpointKind, ErrorSign, RateLimitHeaders, SignRow};
 pub(crate) const CHAT_COMPLETIONS: EndpointKind = EndpointKind {
     user_agent: concat!("raf-openai/", env!("CARGO_PKG_VERSION")),
     key_settings: "OPENAI_API_KEY, or OpenAiOptions::with_api_key",
+    model_settings: "OPENAI_MODEL, OpenAiOptions::with_model",
     url_setting: "OPENAI_BASE_URL",
     url_examples: "https://api.openai.com/v1 or http://localhost:11434/v1",
     url_hint: "it usually ends in /v1",

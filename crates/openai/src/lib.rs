@@ -18,9 +18,11 @@ pub use dialect::{
     AssistantLast, CallIds, ContentBesideCalls, Dialect, ForcedToolChoice, KNOWN_DIALECTS,
     NameField, ReasoningEcho, SchemaForm, SchemaSupport, StrictForm, SystemRole, TokenLimitField,
 };
-pub use models::{EndpointHealth, ModelInfo};
 pub use options::{DEFAULT_BASE_URL, OpenAiOptions};
-pub use raf_wire::{KeyHeader, Limits, Timeouts, reqwest};
+pub use raf_wire::{
+    EndpointHealth, IRequestSigner, KeyHeader, Limits, ModelInfo, Timeouts, UnsignedRequest,
+    reqwest,
+};
 pub use responses::{
     KNOWN_RESPONSES_DIALECTS, OpenAiResponsesChatClient, ReasoningModels, ReasoningReplay,
     ResponsesContinuation, ResponsesDialect, ResponsesRunOptionsExt, ToolOutputForm,

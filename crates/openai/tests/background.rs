@@ -1,6 +1,12 @@
 //! Background responses: taken up again where the stream broke off, asked for until they have ended.
 
-use raf_core::{AgentResponse, ChatClientExt, ChatClientRunOptions, ChatMessage, Error, ErrorKind};
+use std::time::Duration;
+
+use futures::StreamExt;
+use raf_core::{
+    AgentResponse, AgentResponseUpdate, CancellationToken, ChatClientExt, ChatClientRunOptions,
+    ChatMessage, Error, ErrorKind, IChatClient,
+};
 use raf_openai::{
     OpenAiOptions, OpenAiResponsesChatClient, ResponsesContinuation, ResponsesDialect,
     ResponsesRunOptionsExt,
@@ -190,4 +196,110 @@ async fn a_server_that_keeps_nothing_runs_nothing_in_the_background() {
     let messages = [ChatMessage::user("go")];
     let refused = client.get_response(&messages, in_background()).await;
     assert_eq!(refused.expect_err("refused").kind(), ErrorKind::Misuse);
+}
+
+/// Reads a run until it said something, cancels it, and returns the error that it ends in.
+async fn cancelled(server: &HttpServer, options: ChatClientRunOptions) -> Error {
+    let token = CancellationToken::new();
+    let options = options.with_cancellation(token.clone());
+    let run = client(server, true)
+        .run(&[ChatMessage::user("go")], options)
+        .await;
+    let mut updates = run.expect("nothing is wrong with it");
+    loop {
+        match updates.next().await.expect("the end comes as an error") {
+            Ok(AgentResponseUpdate::TextDelta { .. }) => token.cancel(),
+            Ok(_) => {}
+            Err(error) => return error,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_background_run_that_is_cancelled_tells_the_server_before_it_ends() {
+    let begun = || events(&[created(), piece(1, "Hello")]).hang();
+    let stopped = json!({"id": "resp_1", "object": "response", "status": "cancelled"});
+    let post = "POST /v1/responses".to_owned();
+    let cancel = "POST /v1/responses/resp_1/cancel".to_owned();
+    let failed = json!({"error": {"message": "down", "type": "server_error"}});
+    for (answer, options, expect) in [
+        (
+            HttpResponse::json(200, &stopped),
+            in_background(),
+            vec![post.clone(), cancel.clone()],
+        ),
+        // What becomes of it changes nothing for the run.
+        (
+            HttpResponse::json(500, &failed),
+            in_background(),
+            vec![post.clone(), cancel],
+        ),
+        // Without the background the end of the connection stops it.
+        (
+            HttpResponse::json(200, &stopped),
+            ChatClientRunOptions::new(),
+            vec![post],
+        ),
+    ] {
+        let server = HttpServer::start([begun(), answer]);
+        let error = cancelled(&server, options).await;
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        assert_eq!(asked(&server), expect);
+    }
+}
+
+#[tokio::test]
+async fn a_background_run_whose_deadline_passes_goes_on_at_the_server() {
+    let begun = events(&[created(), piece(1, "Hello")]).hang();
+    let server = HttpServer::start([begun]);
+    let options = in_background().with_deadline(Duration::from_millis(100));
+    let error = ask(&server, true, options).await.expect_err("it hangs");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let requests = asked(&server);
+    assert!(
+        !requests.iter().any(|line| line.ends_with("/cancel")),
+        "{requests:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_dropped_run_sends_nothing_and_its_response_can_be_cancelled_by_its_id() {
+    let stopped = json!({"id": "resp_1", "object": "response", "status": "cancelled"});
+    let ended = json!({"id": "resp_1", "object": "response", "status": "completed"});
+    let gone =
+        json!({"error": {"message": "Response not found.", "type": "invalid_request_error"}});
+    let server = HttpServer::start([
+        events(&[created(), piece(1, "Hello")]).hang(),
+        HttpResponse::json(200, &stopped),
+        HttpResponse::json(200, &ended),
+        HttpResponse::json(404, &gone),
+    ]);
+    let client = client(&server, true);
+    let run = client
+        .run(&[ChatMessage::user("go")], in_background())
+        .await;
+    let mut updates = run.expect("nothing is wrong with it");
+    let mut id = None;
+    while id.is_none() {
+        let update = updates.next().await.expect("more comes");
+        if let AgentResponseUpdate::MessageStart { message_id, .. } = update.expect("it goes well")
+        {
+            id = message_id;
+        }
+    }
+    drop(updates);
+    let id = id.expect("the message has the response's id");
+    for status in ["cancelled", "completed"] {
+        assert_eq!(client.cancel_response(&id).await.expect(status), status);
+    }
+    let error = client.cancel_response(&id).await.expect_err("it is gone");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    for no_id in ["", "a/b", "../files"] {
+        let error = client.cancel_response(no_id).await.expect_err("no id");
+        assert_eq!(error.kind(), ErrorKind::Misuse);
+    }
+    let cancel = "POST /v1/responses/resp_1/cancel".to_owned();
+    let mut expect = vec![cancel; 4];
+    expect[0] = "POST /v1/responses".to_owned();
+    assert_eq!(asked(&server), expect);
 }

@@ -213,7 +213,8 @@ async fn open(
         .map_err(|interrupted| interrupted.into_error(late))??;
     if !exchange.head.is_success() {
         let body = error_body(&mut exchange, watch, &setup.timeouts).await;
-        return Err(setup.reporter.http(&exchange.head, &body));
+        let reporter = setup.reporter.keeping(&exchange.signed);
+        return Err(reporter.http(&exchange.head, &body));
     }
     Ok(Opened {
         exchange,

@@ -9,6 +9,8 @@ pub struct EndpointKind {
     pub user_agent: &'static str,
     /// Where the key is set: `OPENAI_API_KEY, or OpenAiOptions::with_api_key`.
     pub key_settings: &'static str,
+    /// Where the model is set: `OPENAI_MODEL, OpenAiOptions::with_model`.
+    pub model_settings: &'static str,
     /// Where the base URL is set: `OPENAI_BASE_URL`.
     pub url_setting: &'static str,
     /// What a base URL looks like.
@@ -25,4 +27,20 @@ pub struct EndpointKind {
     pub signs: &'static [SignRow],
     /// The headers of its rate limits.
     pub rate_limits: &'static [RateLimitHeaders],
+}
+
+impl EndpointKind {
+    /// One of which nothing is fixed: to read an address by.
+    pub(crate) const UNKNOWN: Self = Self {
+        user_agent: "",
+        key_settings: "",
+        model_settings: "",
+        url_setting: "",
+        url_examples: "",
+        url_hint: "",
+        paths: &[],
+        missing_end: "",
+        signs: &[],
+        rate_limits: &[],
+    };
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
 use crate::endpoint::EndpointKind;
+use crate::signing::{IRequestSigner, UnsignedRequest};
 
 /// The HTTP client that a user may bring: proxies, certificates, HTTP/2 as it is set up.
 pub type HttpClient = reqwest::Client;
@@ -20,6 +22,7 @@ pub struct Transport {
     kind: &'static EndpointKind,
     client: reqwest::Client,
     headers: HeaderMap,
+    signer: Option<Arc<dyn IRequestSigner>>,
 }
 
 impl fmt::Debug for Transport {
@@ -56,6 +59,8 @@ pub struct Head {
 pub struct Exchange {
     /// Its status and headers.
     pub head: Head,
+    /// What a signer added to the request: not to be told on.
+    pub(crate) signed: Vec<String>,
     response: reqwest::Response,
 }
 
@@ -117,7 +122,14 @@ impl Transport {
             kind,
             client,
             headers,
+            signer: None,
         })
+    }
+
+    /// The same with a signer of each request, if there is one.
+    pub fn with_signer(mut self, signer: Option<Arc<dyn IRequestSigner>>) -> Self {
+        self.signer = signer;
+        self
     }
 
     /// Sends a JSON body; returns when the reply's head has come.
@@ -142,16 +154,52 @@ impl Transport {
     }
 
     async fn exchange(&self, request: reqwest::RequestBuilder, url: &Address) -> Result<Exchange> {
-        let response = request
-            .send()
-            .await
-            .map_err(|error| send_error(error, url, self.kind))?;
+        let refused = |error| send_error(error, url, self.kind);
+        let mut request = request.build().map_err(refused)?;
+        let signed = match &self.signer {
+            Some(signer) => sign(signer.as_ref(), &mut request).await?,
+            None => Vec::new(),
+        };
+        let response = self.client.execute(request).await.map_err(refused)?;
         let head = Head {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
         };
-        Ok(Exchange { head, response })
+        Ok(Exchange {
+            head,
+            signed,
+            response,
+        })
     }
+}
+
+/// Adds what the signer says of the request, and returns the values.
+async fn sign(signer: &dyn IRequestSigner, request: &mut reqwest::Request) -> Result<Vec<String>> {
+    let headers: Vec<(&str, &str)> = request
+        .headers()
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        .collect();
+    let body = request.body().and_then(reqwest::Body::as_bytes);
+    let unsigned = UnsignedRequest {
+        method: request.method().as_str(),
+        url: request.url().as_str(),
+        headers: &headers,
+        body: body.unwrap_or_default(),
+    };
+    let signed = signer.sign(unsigned).await?;
+    for (name, value) in &signed {
+        let fault = || {
+            Error::configuration(format!(
+                "the signer's header '{name}' is none that can be sent"
+            ))
+        };
+        let header = HeaderName::try_from(name.as_str()).map_err(|_| fault())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| fault())?;
+        value.set_sensitive(true);
+        request.headers_mut().insert(header, value);
+    }
+    Ok(signed.into_iter().map(|(_, value)| value).collect())
 }
 
 impl Exchange {

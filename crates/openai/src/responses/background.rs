@@ -10,6 +10,7 @@ use raf_core::{
 };
 use raf_wire::{Address, Dialogue, DialogueSetup, Opened, WireReply};
 
+use super::cancel::PATIENCE;
 use super::client::Inner;
 use super::reading::ResponsesReply;
 use super::request::Built;
@@ -71,6 +72,11 @@ pub(super) async fn drive(
         let heard = dialogue
             .listen(&mut opened, &mut reply, &run.built.restore, &mut out)
             .await;
+        if let Err(error) = &heard
+            && can_resume
+        {
+            cancel_with_run(&run.client, error, &reply).await;
+        }
         let wait = match heard {
             Ok(_) if can_resume && reply.is_unfinished() => {
                 polls += 1;
@@ -90,7 +96,10 @@ pub(super) async fn drive(
         reply.goes_on();
         opened = match again(&mut dialogue, &run, &mut reply, wait).await {
             Ok(opened) => opened,
-            Err(error) => return Err(give_up(error, &mut reply, &mut out).await),
+            Err(error) => {
+                cancel_with_run(&run.client, &error, &reply).await;
+                return Err(give_up(error, &mut reply, &mut out).await);
+            }
         };
     };
     if reply.is_done() {
@@ -142,6 +151,17 @@ async fn again(
             }
             opened => return opened,
         }
+    }
+}
+
+/// Whoever cancels a run wants nothing more of its response. One whose deadline passed, or that failed, can
+/// be taken up again. The run ends in its own error, whatever becomes of this.
+async fn cancel_with_run(client: &Inner, error: &Error, reply: &ResponsesReply) {
+    let (ErrorKind::Cancelled, Some(id)) = (error.kind(), reply.response_id()) else {
+        return;
+    };
+    if let Err(error) = client.cancel(id, Some(PATIENCE)).await {
+        tracing::warn!(response_id = id, %error, "the response goes on: it could not be cancelled");
     }
 }
 

@@ -5,13 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::StreamExt;
 use raf_core::{
-    ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, IChatClient, RenderKey, Result,
+    ChatClientMetadata, ChatClientRunOptions, ChatMessage, IChatClient, RenderKey, Result,
     UpdateStream, emit_stream,
 };
-use raf_wire::{Address, DialogueSetup, Reporter, ToolsCache, Transport};
+use raf_wire::{Address, Connection, ToolsCache};
 
 use super::background::{Run, drive};
 use super::dialect::ResponsesDialect;
@@ -23,8 +22,10 @@ use crate::endpoint::RESPONSES;
 /// A chat client for OpenAI's Responses API and every server that copies it.
 ///
 /// Cheap to clone; clones share connections and what was rendered. A run does nothing until its stream
-/// is polled, and stops when the stream is dropped: a background response then goes on at the server.
-/// Cancellation and deadline of the run are heeded while it waits.
+/// is polled, and stops when the stream is dropped: a background response then goes on at the server, and
+/// [`cancel_response`](OpenAiResponsesChatClient::cancel_response) stops it. Cancellation and deadline of
+/// the run are heeded while it waits; a background run that is cancelled tells the server, two seconds
+/// long at most, before it ends.
 ///
 /// Without further options nothing is kept by the server: each request has the whole conversation, with
 /// encrypted reasoning where there is some. See
@@ -38,9 +39,8 @@ pub struct OpenAiResponsesChatClient(Arc<Inner>);
 
 pub(super) struct Inner {
     options: OpenAiOptions,
-    base: Address,
+    connection: Connection,
     dialect: ResponsesDialect,
-    transport: Transport,
     tools: ToolsCache,
     render_key: RenderKey,
 }
@@ -54,26 +54,21 @@ impl OpenAiResponsesChatClient {
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration): a base URL, key or header
     /// that cannot be used.
     pub fn new(options: OpenAiOptions) -> Result<Self> {
-        let base = Address::parse(&options.base_url, &RESPONSES)?;
         let dialect = match (&options.responses_dialect, &options.dialect) {
             (Some(dialect), _) => dialect.clone(),
             (None, Some(dialect)) => ResponsesDialect::of(dialect.name()),
-            (None, None) => ResponsesDialect::detect(&options.base_url),
+            (None, None) => ResponsesDialect::detect(&options.endpoint.base_url),
         };
-        let key = options.api_key.as_deref().map(str::trim);
-        let key = key.filter(|key| !key.is_empty());
-        let transport = Transport::new(
+        let connection = Connection::new(
             &RESPONSES,
-            options.http_client.clone(),
-            options.timeouts.connect,
-            key.map(|key| (key, dialect.rules.key_header)),
-            &options.headers,
+            options.endpoint.clone(),
+            dialect.rules.key_header,
+            Vec::new(),
         )?;
         Ok(Self(Arc::new(Inner {
             options,
-            base,
+            connection,
             dialect,
-            transport,
             tools: ToolsCache::default(),
             render_key: RenderKey::unique(),
         })))
@@ -87,6 +82,15 @@ impl OpenAiResponsesChatClient {
     /// [`new`](OpenAiResponsesChatClient::new).
     pub fn from_env() -> Result<Self> {
         Self::new(OpenAiOptions::from_env()?)
+    }
+
+    pub(super) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// What is asked, and by which options.
+    pub(crate) fn parts(&self) -> (&Connection, &OpenAiOptions) {
+        (&self.0.connection, &self.0.options)
     }
 
     /// The dialect in which requests are written.
@@ -104,13 +108,18 @@ impl OpenAiResponsesChatClient {
         messages: &[ChatMessage],
         options: &ChatClientRunOptions,
     ) -> Result<String> {
-        let model = self.0.model(options)?;
+        let model = self.0.connection.model(options)?;
         let built = self.0.build(messages, options, model, false)?;
         Ok(String::from_utf8_lossy(&built.body).into_owned())
     }
 }
 
 impl Inner {
+    /// The way to the endpoint.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     pub(super) fn build(
         &self,
         messages: &[ChatMessage],
@@ -119,39 +128,25 @@ impl Inner {
         whole: bool,
     ) -> Result<Built> {
         let rules = &self.dialect.rules;
-        let is_default = self.options.model.as_deref().map(str::trim) == Some(model);
+        let is_default = self.options.endpoint.model.as_deref().map(str::trim) == Some(model);
         let writer = Writer {
             rules,
             model,
-            streaming: self.options.streaming || rules.always_streams,
+            streaming: self.options.endpoint.streaming || rules.always_streams,
             cache: &self.tools,
             render_key: is_default.then_some(self.render_key),
         };
         build(messages, options, &writer, whole)
     }
 
-    fn model<'a>(&'a self, options: &'a ChatClientRunOptions) -> Result<&'a str> {
-        let model = options.model.as_deref().or(self.options.model.as_deref());
-        model
-            .map(str::trim)
-            .filter(|model| !model.is_empty())
-            .ok_or_else(|| {
-                Error::configuration(format!(
-                    "no model is named for {}: set OPENAI_MODEL, OpenAiOptions::with_model, or \
-                     ChatClientRunOptions::with_model",
-                    self.base.display()
-                ))
-            })
-    }
-
     /// `<base URL>/responses`, or below it.
-    fn url(&self, below: &str) -> Address {
+    pub(super) fn url(&self, below: &str) -> Address {
+        let base = self.connection.base();
         match &self.options.azure_api_version {
-            Some(version) => self
-                .base
+            Some(version) => base
                 .join(&format!("openai/responses{below}"))
                 .with_query("api-version", version),
-            None => self.base.join(&format!("responses{below}")),
+            None => base.join(&format!("responses{below}")),
         }
     }
 
@@ -169,14 +164,7 @@ impl Inner {
     }
 
     pub(super) fn streams(&self) -> bool {
-        self.options.streaming || self.dialect.rules.always_streams
-    }
-
-    fn reporter(&self, url: &Address, model: &str, said: Bytes) -> Reporter {
-        let options = &self.options;
-        let headers = options.headers.iter().map(|(_, value)| value.clone());
-        let secrets = options.api_key.iter().cloned().chain(headers).collect();
-        Reporter::new(&RESPONSES, url.display(), model, secrets, said)
+        self.options.endpoint.streaming || self.dialect.rules.always_streams
     }
 }
 
@@ -187,25 +175,13 @@ impl IChatClient for OpenAiResponsesChatClient {
         messages: &[ChatMessage],
         options: ChatClientRunOptions,
     ) -> Result<UpdateStream> {
-        options.refuse_resume_data()?;
         let inner = &self.0;
-        let model = inner.model(&options)?;
-        if messages.is_empty() {
-            return Err(Error::misuse(
-                "the conversation is empty: give at least one message",
-            ));
-        }
+        let model = inner.connection.begin(messages, &options)?;
         let built = inner.build(messages, &options, model, false)?;
         let url = inner.url("");
-        let own = &inner.options;
-        let setup = DialogueSetup {
-            transport: inner.transport.clone(),
-            reporter: inner.reporter(&url, model, built.said.clone()),
-            limits: own.limits,
-            timeouts: own.timeouts,
-            cancellation: options.cancellation.clone(),
-            deadline: options.deadline,
-        };
+        let said = built.said.clone();
+        let reporter = inner.connection.reporter(&url, model, said);
+        let setup = inner.connection.setup(reporter, &options);
         let continuation = ResponsesRunOptions::of(&options).continuation;
         // The token is for the first request: one whose reply is there already is used up.
         let continuation = continuation.filter(|token| {
@@ -227,12 +203,7 @@ impl IChatClient for OpenAiResponsesChatClient {
     }
 
     fn metadata(&self) -> ChatClientMetadata {
-        let metadata =
-            ChatClientMetadata::new(self.0.dialect.name()).with_endpoint(self.0.base.display());
-        match &self.0.options.model {
-            Some(model) => metadata.with_model(model),
-            None => metadata,
-        }
+        self.0.connection.metadata(self.0.dialect.name())
     }
 
     fn service(&self, id: TypeId) -> Option<&(dyn Any + Send + Sync)> {

@@ -1,6 +1,7 @@
 //! The Responses API of OpenAI and of servers that copy it.
 
 mod background;
+mod cancel;
 mod client;
 mod dialect;
 mod parts;

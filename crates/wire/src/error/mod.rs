@@ -23,6 +23,7 @@ pub use retry_hint::{RateLimitHeaders, duration_text};
 #[derive(Clone, Debug)]
 pub struct Reporter(Arc<Exchange>);
 
+#[derive(Clone)]
 struct Exchange {
     kind: &'static EndpointKind,
     endpoint: String,
@@ -55,6 +56,21 @@ impl Reporter {
             secrets,
             request: request.into(),
         }))
+    }
+
+    /// The same, which keeps further secrets to itself.
+    pub(crate) fn keeping(&self, secrets: &[String]) -> Self {
+        if secrets.is_empty() {
+            return self.clone();
+        }
+        let mut exchange = Exchange::clone(&self.0);
+        // A server repeats the token rather than its scheme.
+        let words = secrets
+            .iter()
+            .flat_map(|secret| secret.split([' ', ',', '=']));
+        exchange.secrets.extend(secrets.iter().cloned());
+        exchange.secrets.extend(words.map(str::to_owned));
+        Self(Arc::new(exchange))
     }
 
     /// The error of a reply whose status is not a good one.
