@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 type Asked = (Result<Vec<ModelInfo>>, Result<EndpointHealth>);
 
 /// What both clients say of an endpoint that answers each question with this.
-async fn asked(options: impl Fn(String) -> OpenAiOptions, status: u16, body: &Value) -> Vec<Asked> {
+async fn asked(options: impl Fn(&str) -> OpenAiOptions, status: u16, body: &Value) -> Vec<Asked> {
     let server = HttpServer::start((0..4).map(|_| HttpResponse::json(status, body)));
-    let chat = OpenAiChatClient::new(options(server.url())).expect("options that work");
+    let chat = OpenAiChatClient::new(options(&server.url())).expect("options that work");
     let responses =
-        OpenAiResponsesChatClient::new(options(server.url())).expect("options that work");
+        OpenAiResponsesChatClient::new(options(&server.url())).expect("options that work");
     let asked = vec![
         (chat.list_models().await, chat.check().await),
         (responses.list_models().await, responses.check().await),
@@ -29,7 +29,7 @@ async fn asked(options: impl Fn(String) -> OpenAiOptions, status: u16, body: &Va
     asked
 }
 
-fn plain(url: String) -> OpenAiOptions {
+fn plain(url: &str) -> OpenAiOptions {
     OpenAiOptions::new()
         .with_base_url(format!("{url}/v1"))
         .with_model("small")
@@ -77,7 +77,7 @@ async fn an_endpoint_that_lists_none_is_usable_and_one_that_refuses_the_key_is_n
 /// Azure lists models, but is asked for deployments: a name that is not in the list is none the worse.
 #[tokio::test]
 async fn a_deployment_need_not_be_among_the_models_of_azure() {
-    let azure = |url: String| OpenAiOptions::azure(url, "2024-10-21").with_model("my-deployment");
+    let azure = |url: &str| OpenAiOptions::azure(url, "2024-10-21").with_model("my-deployment");
     let body = json!({"data": [{"id": "gpt-x"}]});
     for (listed, health) in asked(azure, 200, &body).await {
         assert_eq!(listed.expect("a list")[0].id, "gpt-x");
