@@ -17,6 +17,8 @@ mod sqlite;
 mod turns;
 
 pub use options::StoreOptions;
+#[cfg(feature = "postgres-tls")]
+pub use postgres::PostgresTls;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]

@@ -44,6 +44,20 @@ impl From<Fault> for Error {
     }
 }
 
+impl Fault {
+    /// Whether the connection was lost, or the server ends it: its others are then likely lost too.
+    pub(super) fn is_lost_connection(&self) -> bool {
+        match self {
+            Self::Postgres(error) => match error.code() {
+                // The server was told to end, or a connection to be ended.
+                Some(code) => code.code().starts_with("57P"),
+                None => true,
+            },
+            Self::Told(_) | Self::NotConnected | Self::NoRow => false,
+        }
+    }
+}
+
 /// The part of a driver's error that holds no secret.
 #[derive(Debug)]
 struct Said(String);
@@ -58,6 +72,9 @@ impl std::error::Error for Said {}
 
 fn told(error: &tokio_postgres::Error) -> Error {
     let Some(server) = error.as_db_error() else {
+        if let Some(words) = refused_by_tls(error) {
+            return words.with_source(Said(error.to_string()));
+        }
         // A connection that could not be made or was lost, or an answer that is not understood.
         let words = "the connection to PostgreSQL could not be made or was lost: try again";
         return failed("connection", RetryStatus::Temporary, words)
@@ -93,4 +110,33 @@ fn told(error: &tokio_postgres::Error) -> Error {
         )
     };
     words.with_source(said)
+}
+
+/// What TLS makes impossible, today and tomorrow: a server that is not trusted, or that does not speak it.
+#[cfg(feature = "postgres-tls")]
+fn refused_by_tls(error: &tokio_postgres::Error) -> Option<Error> {
+    let source = std::error::Error::source(error)?;
+    let of_tls = source
+        .downcast_ref::<std::io::Error>()
+        .and_then(|error| error.get_ref()?.downcast_ref::<rustls::Error>());
+    if let Some(rustls::Error::InvalidCertificate(reason)) = of_tls {
+        let words = format!(
+            "the certificate of the PostgreSQL server is not trusted ({reason}): trust whoever signed it, and \
+             address the server by a name that it is made out to"
+        );
+        return Some(failed("certificate", RetryStatus::Permanent, &words));
+    }
+    // The driver has no other sign of it.
+    (source.to_string() == "server does not support TLS").then(|| {
+        failed(
+            "no_tls",
+            RetryStatus::Permanent,
+            "the PostgreSQL server does not speak TLS: switch it on there, or do without it here",
+        )
+    })
+}
+
+#[cfg(not(feature = "postgres-tls"))]
+const fn refused_by_tls(_: &tokio_postgres::Error) -> Option<Error> {
+    None
 }

@@ -11,6 +11,8 @@ mod run_store;
 mod schema;
 mod session_store;
 mod thread;
+#[cfg(feature = "postgres-tls")]
+mod tls;
 
 use std::fmt::{self, Debug};
 use std::future::Future;
@@ -18,8 +20,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use raf_core::{Error, Result, RunId};
-use tokio_postgres::Config;
 
+use self::connect::Way;
 use self::fault::Fault;
 use self::options::Ahead;
 use self::pool::{Connection, PoolSettings};
@@ -29,6 +31,8 @@ use crate::options::{StoreOptions, milliseconds};
 use crate::turns::Turns;
 
 pub use self::options::PostgresOptions;
+#[cfg(feature = "postgres-tls")]
+pub use self::tls::PostgresTls;
 
 /// Runs and sessions in PostgreSQL: the durable store for workers on several machines.
 ///
@@ -64,7 +68,8 @@ impl PostgresStore {
     /// Connects, and brings the tables to this version's layout.
     ///
     /// `url` is `postgres://user:password@host:port/database`, or pairs (`host=… user=…`); a host that
-    /// begins with `/` is the folder of a Unix socket. Connections are not encrypted.
+    /// begins with `/` is the folder of a Unix socket. Connections are encrypted only with
+    /// `PostgresOptions::with_tls` of the feature `postgres-tls`; an address that asks for it without that is an error.
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`](raf_core::ErrorKind::Configuration) if the address is none;
@@ -79,19 +84,7 @@ impl PostgresStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub async fn open_with(url: &str, options: PostgresOptions) -> Result<Self> {
-        let mut config: Config = url.parse().map_err(|_| {
-            // What stands there may hold a password.
-            Error::configuration(
-                "the address of the PostgreSQL server is none: write \
-                 postgres://user:password@host:port/database",
-            )
-        })?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(options.connect_timeout);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("raf-store");
-        }
+        let way = Way::new(url, &options)?;
         check_schema(&options.schema)?;
         let shared = Arc::new(Shared {
             options: options.limits,
@@ -107,7 +100,7 @@ impl PostgresStore {
             }),
         };
         let settings = PoolSettings {
-            config,
+            way,
             schema: options.schema.clone(),
             max_connections: options.max_connections,
         };

@@ -17,6 +17,7 @@ pub(super) type Ahead = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// | `schema`: where the tables stand, made if it is missing | `raf` |
 /// | `max_connections`: of this store | 4 |
 /// | `connect_timeout` | 10 seconds |
+/// | `tls`: whose certificates are trusted, with the feature `postgres-tls` | none: plain connections |
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct PostgresOptions {
@@ -28,6 +29,9 @@ pub struct PostgresOptions {
     pub max_connections: usize,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
+    /// Whose certificates are trusted; without it connections are plain.
+    #[cfg(feature = "postgres-tls")]
+    pub tls: Option<super::PostgresTls>,
     pub(super) ahead: Ahead,
 }
 
@@ -38,6 +42,8 @@ impl Default for PostgresOptions {
             schema: "raf".to_owned(),
             max_connections: 4,
             connect_timeout: Duration::from_secs(10),
+            #[cfg(feature = "postgres-tls")]
+            tls: None,
             ahead: Arc::new(|| Duration::ZERO),
         }
     }
@@ -82,6 +88,21 @@ impl PostgresOptions {
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
+    }
+
+    /// Encrypts all connections, and says whose certificates are trusted.
+    #[cfg(feature = "postgres-tls")]
+    pub fn with_tls(mut self, tls: super::PostgresTls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    pub(super) const fn has_tls(&self) -> bool {
+        #[cfg(feature = "postgres-tls")]
+        let has = self.tls.is_some();
+        #[cfg(not(feature = "postgres-tls"))]
+        let has = false;
+        has
     }
 
     /// Puts the store's clock ahead of the server's. For tests.

@@ -7,15 +7,15 @@ use std::rc::Rc;
 use futures::channel::mpsc;
 use futures::future::LocalBoxFuture;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
-use super::connect::connect;
+use super::connect::Way;
 use super::fault::Fault;
 
 /// How connections are made.
 #[derive(Clone, Debug)]
 pub(super) struct PoolSettings {
-    pub(super) config: Config,
+    pub(super) way: Way,
     pub(super) schema: String,
     pub(super) max_connections: usize,
 }
@@ -80,6 +80,12 @@ impl Pool {
         }
     }
 
+    /// Takes none of the present connections again: one of them was lost. What is in flight on the others
+    /// goes on.
+    pub(super) fn start_afresh(&self) {
+        self.connections.borrow_mut().clear();
+    }
+
     fn least_used(&self) -> Option<Rc<Connection>> {
         let mut connections = self.connections.borrow_mut();
         connections.retain(|connection| !connection.client.is_closed());
@@ -90,7 +96,7 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<Connection, Fault> {
-        let (client, driver) = connect(&self.settings.config).await?;
+        let (client, driver) = self.settings.way.connect().await?;
         // The receiver lives as long as the thread that polls this.
         let _ = self.drivers.unbounded_send(driver);
         let schema = &self.settings.schema;

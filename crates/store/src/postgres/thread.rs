@@ -74,10 +74,7 @@ impl DatabaseThread {
         let (reply, answer) = oneshot::channel();
         self.hand_over(Box::new(move |pool| {
             Box::pin(async move {
-                let result = match pool.connection().await {
-                    Ok(connection) => body(connection).await,
-                    Err(fault) => Err(fault),
-                };
+                let result = with_connection(&pool, body).await;
                 // Who waited may have gone away.
                 let _ = reply.send(result.map_err(Into::into));
             })
@@ -96,10 +93,7 @@ impl DatabaseThread {
         self.hand_over(Box::new(move |pool| {
             Box::pin(async move {
                 while !reply.is_canceled() {
-                    let tried = match pool.connection().await {
-                        Ok(connection) => body(connection).await,
-                        Err(fault) => Err(fault),
-                    };
+                    let tried = with_connection(&pool, &body).await;
                     if let Some(result) = tried.map_err(Into::into).transpose() {
                         let _ = reply.send(result);
                         return;
@@ -119,9 +113,7 @@ impl DatabaseThread {
     {
         self.hand_over(Box::new(move |pool| {
             Box::pin(async move {
-                if let Ok(connection) = pool.connection().await
-                    && let Err(fault) = body(connection).await
-                {
+                if let Err(fault) = with_connection(&pool, body).await {
                     let error = raf_core::Error::from(fault);
                     tracing::warn!(%error, "the store could not let something go; its lease will lapse");
                 }
@@ -136,6 +128,24 @@ impl DatabaseThread {
             let _ = sender.unbounded_send(job);
         }
     }
+}
+
+/// Does something with a connection of the pool. Who meets one that was lost leaves fresh ones to the next.
+async fn with_connection<T, F>(
+    pool: &Pool,
+    body: impl FnOnce(Rc<Connection>) -> F,
+) -> Result<T, Fault>
+where
+    F: Future<Output = Result<T, Fault>>,
+{
+    let done = match pool.connection().await {
+        Ok(connection) => body(connection).await,
+        Err(fault) => Err(fault),
+    };
+    if done.as_ref().is_err_and(Fault::is_lost_connection) {
+        pool.start_afresh();
+    }
+    done
 }
 
 impl Drop for DatabaseThread {
