@@ -10,7 +10,7 @@ use serde_json::json;
 fn options(server: &HttpServer) -> AnthropicOptions {
     AnthropicOptions::new()
         .with_base_url(server.url())
-        .with_api_key("sk-ant-secret")
+        .with_api_key("house-key-0123456")
         .with_model("claude-test")
 }
 
@@ -22,7 +22,7 @@ async fn debug_shows_no_key_and_no_prompt() {
     let client = AnthropicChatClient::new(options).unwrap();
     for shown in [shown, format!("{client:?} {:?}", client.metadata())] {
         assert!(
-            !shown.contains("sk-ant-secret") && !shown.contains("hidden"),
+            !shown.contains("house-key-0123456") && !shown.contains("hidden"),
             "{shown}"
         );
     }
@@ -63,7 +63,7 @@ fn settings_come_from_variables() {
 #[tokio::test]
 async fn errors_tell_neither_the_key_nor_what_was_asked() {
     let question = "What do horses dream of when nobody is there to ask them about it?";
-    let words = format!("messages.0: '{question}' with key sk-ant-secret is not valid");
+    let words = format!("messages.0: '{question}' with key house-key-0123456 is not valid");
     let error = json!({"type": "invalid_request_error", "message": words});
     let body = json!({"type": "error", "error": error, "request_id": "req_1"});
     let server = HttpServer::start([HttpResponse::json(400, &body)]);
@@ -75,7 +75,7 @@ async fn errors_tell_neither_the_key_nor_what_was_asked() {
     assert_eq!(error.request_id(), Some("req_1"));
     let shown = format!("{error} {error:?}");
     assert!(
-        !shown.contains("horses") && !shown.contains("sk-ant"),
+        !shown.contains("horses") && !shown.contains("house-key"),
         "{shown}"
     );
     assert!(shown.contains("messages.0"), "{shown}");

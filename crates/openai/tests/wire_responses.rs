@@ -16,22 +16,15 @@ mod requests;
 use std::path::Path;
 use std::process::ExitCode;
 
-use raf_testing::wire::{Suite, WireCase, run};
+use raf_testing::wire::{Suite, run};
 
 fn main() -> ExitCode {
     run(Suite {
         folder: &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire_responses/cases"),
         at_least: 218,
         prefix: "responses",
-        check,
+        request: |case| requests::check(case).and_then(|()| replies::check_rejection(case)),
+        reply: replies::check,
         more: checks::tests(),
     })
-}
-
-fn check(case: &WireCase) -> Result<(), String> {
-    match case.kind() {
-        "request" => requests::check(case).and_then(|()| replies::check_rejection(case)),
-        "stream" | "body" | "http_error" => replies::check(case),
-        other => Err(format!("the runner does not know the kind '{other}'")),
-    }
 }

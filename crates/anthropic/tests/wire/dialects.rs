@@ -1,6 +1,7 @@
 //! From a case's words for a server and its capabilities to a dialect.
 
 use raf_anthropic::{Dialect, KeyHeader, Prefill, ThinkingBack, ThinkingForm};
+use raf_testing::wire::named_first;
 
 /// Words that name a server, and its dialect.
 const WORDS: &[(&str, &str)] = &[
@@ -23,12 +24,8 @@ const WORDS: &[(&str, &str)] = &[
 
 /// The dialect of the server that is named first.
 pub(crate) fn of_server(server: &str) -> Dialect {
-    let server = server.to_ascii_lowercase();
-    WORDS
-        .iter()
-        .filter_map(|(word, name)| Some((server.find(word)?, *name)))
-        .min()
-        .and_then(|(_, name)| Dialect::named(name))
+    named_first(server, WORDS)
+        .and_then(Dialect::named)
         .unwrap_or_else(Dialect::compatible)
 }
 

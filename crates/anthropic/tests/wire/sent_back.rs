@@ -1,9 +1,7 @@
 //! What only these cases compare: signatures, the blocks that go back, the raw reason, ids of errors.
 
 use raf_anthropic::{AnthropicChatClient, AnthropicOptions};
-use raf_core::{
-    AgentResponseUpdate, ChatClientRunOptions, ChatMessage, ResponseFold, ResponseMetadata,
-};
+use raf_core::{AgentResponseUpdate, ChatClientRunOptions, ChatMessage, ResponseMetadata};
 use raf_testing::wire::{Outcome, WireCase, list};
 use serde_json::{Value, json};
 
@@ -79,13 +77,7 @@ fn signatures(outcome: &Outcome) -> Value {
 
 /// The blocks of the turn in the next request.
 fn sent_back(case: &WireCase, outcome: &Outcome) -> Result<Vec<Value>, String> {
-    let mut fold = ResponseFold::new();
-    for update in &outcome.updates {
-        fold.push(update);
-    }
-    let response = fold.finish().map_err(|error| error.to_string())?;
-    let mut messages = vec![ChatMessage::user("Hello")];
-    messages.extend(response.messages);
+    let mut messages = outcome.conversation()?;
     messages.push(ChatMessage::user("Go on"));
     let options = AnthropicOptions::new()
         .with_model(MODEL)

@@ -4,6 +4,7 @@ use raf_openai::{
     ContentBesideCalls, Dialect, ForcedToolChoice, NameField, ReasoningEcho, SchemaSupport,
     StrictForm, SystemRole, TokenLimitField,
 };
+use raf_testing::wire::named_first;
 
 /// Words that name a server, and its dialect.
 const WORDS: &[(&str, &str)] = &[
@@ -37,12 +38,8 @@ const WORDS: &[(&str, &str)] = &[
 
 /// The dialect of the server that is named first.
 pub(crate) fn of_server(server: &str) -> Dialect {
-    let server = server.to_ascii_lowercase();
-    WORDS
-        .iter()
-        .filter_map(|(word, name)| Some((server.find(word)?, *name)))
-        .min()
-        .and_then(|(_, name)| Dialect::named(name))
+    named_first(server, WORDS)
+        .and_then(Dialect::named)
         .unwrap_or_else(Dialect::compatible)
 }
 

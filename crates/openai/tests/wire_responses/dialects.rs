@@ -1,6 +1,7 @@
 //! From a case's words for a server and its capabilities to a dialect.
 
 use raf_openai::{ReasoningModels, ReasoningReplay, ResponsesDialect, ToolOutputForm};
+use raf_testing::wire::named_first;
 
 /// Words that name a server, and its dialect.
 const WORDS: &[(&str, &str)] = &[
@@ -21,12 +22,8 @@ const WORDS: &[(&str, &str)] = &[
 /// The dialect of the server that is named first; OpenAI's where none is known, which takes everything
 /// back.
 pub(crate) fn of_server(server: &str) -> ResponsesDialect {
-    let server = server.to_ascii_lowercase();
-    WORDS
-        .iter()
-        .filter_map(|(word, name)| Some((server.find(word)?, *name)))
-        .min()
-        .and_then(|(_, name)| ResponsesDialect::named(name))
+    named_first(server, WORDS)
+        .and_then(ResponsesDialect::named)
         .unwrap_or_else(ResponsesDialect::openai)
 }
 

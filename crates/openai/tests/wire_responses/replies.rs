@@ -1,63 +1,42 @@
-//! Stream, body and error cases: served on loopback as written and re-cut, compared, and sent back.
+//! Stream, body and error cases: the client that reads them, and what must go back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use raf_core::{ChatClientRunOptions, ChatMessage, ResponseFold, ToolDeclaration, ToolResult};
+use raf_core::{ChatClientRunOptions, ChatMessage, ToolDeclaration, ToolResult};
 use raf_openai::{
     Limits, OpenAiOptions, OpenAiResponsesChatClient, ResponsesRunOptionsExt, Timeouts,
 };
-use raf_testing::wire::{
-    Comparison, Cut, End, Outcome, WireCase, WireReply, compare, list, replay, reply_of,
-};
+use raf_testing::wire::{Comparison, Outcome, Replies, ReplySetup, WireCase, list};
 use serde_json::{Value, json};
 
 use crate::checks::{items, stands};
 use crate::dialects::of_server;
 
-/// Runs a case in all cuts, and once more with the client's other setting of streaming: what a server
-/// sends is read by its form, not by what was asked for.
 pub(crate) fn check(case: &WireCase) -> Result<(), String> {
-    let is_stream = case.kind() != "body";
-    let comparison = Comparison {
-        has_option: &|_| true,
-        call_extra: |call| {
-            let item = &call.provider_data()?.data["item"];
-            (item["type"] == "custom_tool_call").then(|| json!({"type": "custom"}))
-        },
-        usage_details: true,
-    };
-    let cuts = Cut::ALL.map(|cut| (is_stream, cut));
-    for (streaming, cut) in cuts.into_iter().chain([(!is_stream, Cut::AsWritten)]) {
-        let reply = WireReply {
-            cut,
-            ..case.reply()
-        };
-        let outcome = run(case, reply, streaming);
-        compare(case, &comparison, &outcome)
-            .and_then(|()| must_return(case, &outcome))
-            .map_err(|fault| format!("cut {cut:?}, streaming {streaming}: {fault}"))?;
-    }
-    Ok(())
+    with(case, |replies| replies.check(case))
 }
 
-/// Serves what a server answers to a request that it refuses.
 pub(crate) fn check_rejection(case: &WireCase) -> Result<(), String> {
-    let rejection = &case.json["input"]["server_rejection"];
-    let wanted = &case.expected()["error"];
-    if rejection.is_null() || wanted.is_null() {
-        return Ok(());
-    }
-    let outcome = run(case, reply_of(rejection), true);
-    let class = outcome.error_class();
-    let retryable = outcome.error.as_ref().map(raf_core::Error::is_temporary);
-    if class == wanted["class"].as_str() && retryable == wanted["retryable"].as_bool() {
-        return Ok(());
-    }
-    Err(format!(
-        "server_rejection: wanted {wanted}, got {:?}",
-        outcome.error
-    ))
+    with(case, |replies| replies.check_rejection(case))
+}
+
+fn with(
+    case: &WireCase,
+    check: impl FnOnce(&Replies<'_>) -> Result<(), String>,
+) -> Result<(), String> {
+    check(&Replies {
+        client: &|setup| Arc::new(client(setup)),
+        options: options(case),
+        comparison: Comparison {
+            has_option: &|_| true,
+            call_extra: |call| {
+                let item = &call.provider_data()?.data["item"];
+                (item["type"] == "custom_tool_call").then(|| json!({"type": "custom"}))
+            },
+            usage_details: true,
+        },
+        also: &|outcome| must_return(case, outcome),
+    })
 }
 
 /// The tools of the case's request.
@@ -74,39 +53,24 @@ fn options(case: &WireCase) -> ChatClientRunOptions {
     options
 }
 
-fn client(case: &WireCase, url: &str, streaming: bool, end: End) -> OpenAiResponsesChatClient {
+fn client(setup: ReplySetup<'_>) -> OpenAiResponsesChatClient {
+    let timeouts = Timeouts::default()
+        .with_idle(setup.wait)
+        .with_stall(setup.wait)
+        .with_linger(setup.wait);
     let mut limits = Limits::default();
-    if case.is_large() && case.kind() == "stream" && !case.expected()["error"].is_null() {
-        limits = limits.with_line_bytes(64 * 1024);
+    if let Some(most) = setup.line_bytes {
+        limits = limits.with_line_bytes(most);
     }
     let options = OpenAiOptions::new()
-        .with_base_url(url)
+        .with_base_url(setup.url)
         .with_api_key("sk-test-12345")
         .with_model("m")
-        .with_responses_dialect(of_server(case.server()))
-        .with_streaming(streaming)
+        .with_responses_dialect(of_server(setup.case.server()))
+        .with_streaming(setup.streaming)
         .with_limits(limits)
-        .with_timeouts(timeouts(end));
+        .with_timeouts(timeouts);
     OpenAiResponsesChatClient::new(options).expect("options that work")
-}
-
-fn run(case: &WireCase, reply: WireReply, streaming: bool) -> Outcome {
-    let end = reply.end;
-    let messages = [ChatMessage::user("Hello")];
-    replay(reply, &messages, options(case), |url| {
-        Arc::new(client(case, url, streaming, end))
-    })
-}
-
-/// Short where the server falls silent, else out of the way.
-fn timeouts(end: End) -> Timeouts {
-    let silent = end == End::Hang;
-    let limit = Duration::from_millis(if silent { 250 } else { 10_000 });
-    Timeouts::default()
-        .with_first_byte(Duration::from_secs(10))
-        .with_idle(limit)
-        .with_stall(limit)
-        .with_linger(limit)
 }
 
 /// The items that the next stateless request must hold, in order, with nothing between them.
@@ -120,17 +84,14 @@ fn must_return(case: &WireCase, outcome: &Outcome) -> Result<(), String> {
     if wanted.is_empty() {
         return Ok(());
     }
-    let mut fold = ResponseFold::new();
-    for update in &outcome.updates {
-        fold.push(update);
-    }
-    let response = fold.finish().map_err(|error| error.to_string())?;
-    let mut messages = vec![ChatMessage::user("Hello")];
-    messages.extend(response.messages);
+    let mut messages = outcome.conversation()?;
     let calls = outcome.calls.values().filter(|call| call.is_complete());
     messages.extend(calls.map(|call| ChatMessage::tool(ToolResult::ok(call.id(), "21 C"))));
     messages.push(ChatMessage::user("And now?"));
-    let client = client(case, "http://localhost/v1", true, End::Eof);
+    let own = OpenAiOptions::new()
+        .with_model("m")
+        .with_responses_dialect(of_server(case.server()));
+    let client = OpenAiResponsesChatClient::new(own).map_err(|error| error.to_string())?;
     let body = client
         .request_body(&messages, &options(case))
         .map_err(|error| error.to_string())?;

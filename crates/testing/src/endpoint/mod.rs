@@ -2,6 +2,7 @@
 
 mod chat_completions;
 mod messages;
+mod reading;
 mod responses;
 mod wire;
 

@@ -13,6 +13,7 @@ mod checks;
 mod compare;
 mod outcome;
 mod replay;
+mod replies;
 mod serve;
 mod suite;
 
@@ -21,5 +22,6 @@ pub use checks::{OwnChecks, get, holds, is_filled, list};
 pub use compare::{Comparison, compare, different_error};
 pub use outcome::{Outcome, class, gather};
 pub use replay::{check_rules, replay};
+pub use replies::{Replies, ReplySetup, named_first};
 pub use serve::{Cut, End, WireReply, serve};
 pub use suite::{Suite, SuiteTest, run};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt;
 use raf_core::{
-    AgentResponseUpdate, Content, Error, ErrorKind, FinishReason, MessageStatus, ToolCall,
-    UpdateStream, Usage,
+    AgentResponseUpdate, ChatMessage, Content, Error, ErrorKind, FinishReason, MessageStatus,
+    ResponseFold, ToolCall, UpdateStream, Usage,
 };
 
 /// What came of a run.
@@ -27,6 +27,23 @@ pub struct Outcome {
     pub error: Option<Error>,
     /// All that was said.
     pub updates: Vec<AgentResponseUpdate>,
+}
+
+impl Outcome {
+    /// The conversation so far: a question, and what was said.
+    ///
+    /// # Errors
+    /// What was said is no whole reply.
+    pub fn conversation(&self) -> Result<Vec<ChatMessage>, String> {
+        let mut fold = ResponseFold::new();
+        for update in &self.updates {
+            fold.push(update);
+        }
+        let response = fold.finish().map_err(|error| error.to_string())?;
+        let mut messages = vec![ChatMessage::user("Hello")];
+        messages.extend(response.messages);
+        Ok(messages)
+    }
 }
 
 /// Reads a run to its end.

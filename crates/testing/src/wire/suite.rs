@@ -19,8 +19,10 @@ pub struct Suite<'a> {
     pub at_least: usize,
     /// What the names of its tests begin with: `wire`.
     pub prefix: &'a str,
-    /// Checks one case.
-    pub check: fn(&WireCase) -> Result<(), String>,
+    /// Checks what the provider would send: cases of the kind `request`.
+    pub request: fn(&WireCase) -> Result<(), String>,
+    /// Checks what it makes of a reply: cases of the kinds `stream`, `body` and `http_error`.
+    pub reply: fn(&WireCase) -> Result<(), String>,
     /// Further tests.
     pub more: Vec<SuiteTest>,
 }
@@ -33,7 +35,12 @@ pub fn run(suite: Suite<'_>) -> ExitCode {
     let cases = load(folder);
     let count = cases.len();
     let least = if other.is_some() { 1 } else { suite.at_least };
-    let check = suite.check;
+    let (request, reply) = (suite.request, suite.reply);
+    let check = move |case: &WireCase| match case.kind() {
+        "request" => request(case),
+        "stream" | "body" | "http_error" => reply(case),
+        other => Err(format!("the runner does not know the kind '{other}'")),
+    };
     let trial = |case: WireCase| {
         let name = format!("{}_{}", suite.prefix, case.name.replace('-', "_"));
         Trial::test(name, move || check(&case).map_err(Failed::from))

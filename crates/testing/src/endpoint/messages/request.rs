@@ -5,11 +5,11 @@
 
 use raf_core::{
     ChatClientRunOptions, ChatMessage, Content, MediaContent, MessageRole, ProviderData,
-    ReasoningContent, ToolCall, ToolChoice, ToolDeclaration, ToolOutcome, ToolResult,
-    UnknownContent,
+    ReasoningContent, ToolCall, ToolChoice, UnknownContent,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::endpoint::reading::{self, Fields, word};
 use crate::request::ScriptedRequest;
 
 /// The request; nothing if there are no messages. Its index is set when it is answered.
@@ -28,10 +28,6 @@ pub(super) fn decode(body: &Value) -> Option<ScriptedRequest> {
         }
     }
     Some(ScriptedRequest::new(0, &messages, options(body)))
-}
-
-fn word(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
 }
 
 fn blocks(wire: Option<&Value>) -> Vec<Value> {
@@ -55,20 +51,13 @@ fn user(blocks: &[Value], messages: &mut Vec<ChatMessage>) {
             close(&mut open, messages);
         }
         if kind == "tool_result" {
-            messages.push(ChatMessage::tool(result(block)));
+            let contents = reading::contents(&block["content"], part);
+            messages.push(reading::result(word(&block["tool_use_id"]), contents));
         } else {
             open.push(part(block));
         }
     }
     close(&mut open, messages);
-}
-
-/// The outcome is on the wire as an error at most: it reads as `ok`.
-fn result(block: &Value) -> ToolResult {
-    let parts = blocks(block.get("content"));
-    ToolResult::builder(word(&block["tool_use_id"]), ToolOutcome::Ok)
-        .content(parts.iter().map(part).collect())
-        .build()
 }
 
 fn part(block: &Value) -> Content {
@@ -104,31 +93,19 @@ fn part(block: &Value) -> Content {
     }
 }
 
+/// What is allowed of calls at once stands with the tool choice.
 fn options(body: &Value) -> ChatClientRunOptions {
-    let mut rest: Map<String, Value> = body.as_object().cloned().unwrap_or_default();
-    rest.remove("messages");
-    rest.remove("system");
-    let mut options = ChatClientRunOptions::new();
-    let number = |value: Option<Value>| value.as_ref().and_then(Value::as_f64);
-    options.model = rest.remove("model").map(|model| word(&model).to_owned());
-    options.temperature = number(rest.remove("temperature"));
-    options.top_p = number(rest.remove("top_p"));
-    options.max_output_tokens = rest
-        .remove("max_tokens")
-        .and_then(|most| most.as_u64())
-        .and_then(|most| most.try_into().ok());
-    let stop = rest.remove("stop_sequences").unwrap_or_default();
+    let mut fields = Fields::of(body, &["messages", "system"]);
+    let stop = fields.take("stop_sequences");
+    let mut options = fields.options(
+        &["max_tokens"],
+        |tool| reading::declaration(tool, "input_schema"),
+        tool_choice,
+    );
     let stop = stop.as_array().into_iter().flatten();
     options.stop = stop.map(|stop| word(stop).to_owned()).collect();
-    if let Some(choice) = rest.remove("tool_choice") {
-        options.tool_choice = tool_choice(&choice);
-        let one_by_one = choice["disable_parallel_tool_use"].as_bool();
-        options.parallel_tool_calls = one_by_one.map(|one_by_one| !one_by_one);
-    }
-    let tools = rest.remove("tools").unwrap_or_default();
-    let tools = tools.as_array().into_iter().flatten();
-    options.tools = tools.map(declaration).collect();
-    options.extra_body = rest;
+    let one_by_one = body["tool_choice"]["disable_parallel_tool_use"].as_bool();
+    options.parallel_tool_calls = one_by_one.map(|one_by_one| !one_by_one);
     options
 }
 
@@ -139,13 +116,5 @@ fn tool_choice(choice: &Value) -> Option<ToolChoice> {
         "any" => Some(ToolChoice::Required),
         "tool" => Some(ToolChoice::Named(word(&choice["name"]).to_owned())),
         _ => None,
-    }
-}
-
-fn declaration(wire: &Value) -> ToolDeclaration {
-    let declaration = ToolDeclaration::new(word(&wire["name"]), word(&wire["description"]));
-    match wire.get("input_schema") {
-        Some(schema) => declaration.with_parameters(schema),
-        None => declaration,
     }
 }

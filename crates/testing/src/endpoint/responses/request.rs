@@ -1,11 +1,9 @@
 //! A request to `/responses`, read back into messages and options.
 
-use raf_core::{
-    ChatClientRunOptions, ChatMessage, Content, MediaContent, MessageRole, ToolCall, ToolChoice,
-    ToolDeclaration, ToolOutcome, ToolResult, UnknownContent,
-};
-use serde_json::{Map, Value};
+use raf_core::{ChatMessage, Content, MessageRole, ToolCall, UnknownContent};
+use serde_json::Value;
 
+use crate::endpoint::reading::{self, Fields, word};
 use crate::request::ScriptedRequest;
 
 /// The request; nothing if there is no input. Its index is set when it is answered. Reasoning that
@@ -20,14 +18,19 @@ pub(super) fn decode(body: &Value) -> Option<ScriptedRequest> {
         Value::Array(items) => items.iter().for_each(|item| take(item, &mut messages)),
         _ => return None,
     }
-    Some(ScriptedRequest::new(0, &messages, options(body)))
+    let options = Fields::of(body, &["input", "instructions"]).options(
+        &["max_output_tokens"],
+        |tool| reading::declaration(tool, "parameters"),
+        |choice| reading::choice(choice, "/name"),
+    );
+    Some(ScriptedRequest::new(0, &messages, options))
 }
 
 fn take(item: &Value, messages: &mut Vec<ChatMessage>) {
-    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or("");
+    let text = |name: &str| word(&item[name]);
     match text("type") {
         "message" | "" => {
-            let contents = contents(item.get("content"));
+            let contents = reading::contents(&item["content"], part);
             match text("role") {
                 "assistant" => said(contents, messages),
                 "system" => messages.push(ChatMessage::new(MessageRole::System, contents)),
@@ -40,9 +43,8 @@ fn take(item: &Value, messages: &mut Vec<ChatMessage>) {
             said(vec![Content::ToolCall(call)], messages);
         }
         "function_call_output" => {
-            let result = ToolResult::builder(text("call_id"), ToolOutcome::Ok);
-            let result = result.content(contents(item.get("output")));
-            messages.push(ChatMessage::tool(result.build()));
+            let contents = reading::contents(&item["output"], part);
+            messages.push(reading::result(text("call_id"), contents));
         }
         "reasoning" => {}
         _ => said(
@@ -61,72 +63,6 @@ fn said(contents: Vec<Content>, messages: &mut Vec<ChatMessage>) {
     }
 }
 
-fn contents(wire: Option<&Value>) -> Vec<Content> {
-    match wire {
-        Some(Value::String(text)) => vec![Content::text(text)],
-        Some(Value::Array(parts)) => parts.iter().map(part).collect(),
-        _ => Vec::new(),
-    }
-}
-
 fn part(wire: &Value) -> Content {
-    if let Some(text) = wire.get("text").and_then(Value::as_str) {
-        return Content::text(text);
-    }
-    match wire.get("image_url").and_then(Value::as_str) {
-        Some(url) => Content::Image(MediaContent::url(url)),
-        None => Content::Unknown(UnknownContent::new(wire.clone())),
-    }
-}
-
-fn options(body: &Value) -> ChatClientRunOptions {
-    let mut rest: Map<String, Value> = body.as_object().cloned().unwrap_or_default();
-    rest.remove("input");
-    rest.remove("instructions");
-    let mut options = ChatClientRunOptions::new();
-    let number = |value: Option<Value>| value.as_ref().and_then(Value::as_f64);
-    options.model = rest
-        .remove("model")
-        .and_then(|model| model.as_str().map(str::to_owned));
-    options.temperature = number(rest.remove("temperature"));
-    options.top_p = number(rest.remove("top_p"));
-    options.parallel_tool_calls = rest
-        .remove("parallel_tool_calls")
-        .as_ref()
-        .and_then(Value::as_bool);
-    options.max_output_tokens = rest
-        .remove("max_output_tokens")
-        .and_then(|most| most.as_u64())
-        .and_then(|most| most.try_into().ok());
-    options.tool_choice = rest.remove("tool_choice").as_ref().and_then(tool_choice);
-    let tools = rest.remove("tools").unwrap_or_default();
-    options.tools = tools
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(declaration)
-        .collect();
-    options.extra_body = rest;
-    options
-}
-
-fn tool_choice(wire: &Value) -> Option<ToolChoice> {
-    match wire.as_str() {
-        Some("auto") => Some(ToolChoice::Auto),
-        Some("none") => Some(ToolChoice::None),
-        Some("required") => Some(ToolChoice::Required),
-        _ => wire
-            .get("name")?
-            .as_str()
-            .map(|name| ToolChoice::Named(name.to_owned())),
-    }
-}
-
-fn declaration(wire: &Value) -> ToolDeclaration {
-    let text = |name: &str| wire.get(name).and_then(Value::as_str).unwrap_or("");
-    let declaration = ToolDeclaration::new(text("name"), text("description"));
-    match wire.get("parameters") {
-        Some(schema) => declaration.with_parameters(schema),
-        None => declaration,
-    }
+    reading::part(wire, "/image_url")
 }
