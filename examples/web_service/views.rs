@@ -89,8 +89,7 @@ pub(crate) struct ApprovalView {
     pub(crate) arguments: Value,
     /// Milliseconds since 1970 began, as the next one.
     pub(crate) asked_at_ms: Option<u64>,
-    /// Without it: as long as the store keeps the run.
-    pub(crate) expires_at_ms: Option<u64>,
+    pub(crate) answer_until_ms: Option<u64>,
     /// Whether there is an answer that no worker has acted on yet.
     pub(crate) answered: bool,
 }
@@ -115,7 +114,7 @@ impl ApprovalView {
             tool: request.tool.clone(),
             arguments: request.arguments.clone(),
             asked_at_ms: request.asked_at_ms,
-            expires_at_ms: request.expires_at_ms,
+            answer_until_ms: waits.answerable_until_ms,
             answered: waits.answered,
         })
     }
@@ -133,7 +132,7 @@ impl fmt::Display for ApprovalView {
         write!(f, "  asked by:     {}", who.unwrap_or("an agent"))?;
         writeln!(f, ", in session {}", session.unwrap_or("none"))?;
         writeln!(f, "  asked at:     {}", time(self.asked_at_ms, "not said"))?;
-        let until = time(self.expires_at_ms, "its run is forgotten");
+        let until = time(self.answer_until_ms, "whenever");
         write!(f, "  answer until: {until}")?;
         if self.answered {
             write!(f, "\n  answered already")?;

@@ -233,6 +233,33 @@ async fn i8_an_agent_goes_on_with_the_session_of_its_run() {
     assert_eq!(bench.book.log().entries(), 1);
 }
 
+/// Who decides sees the agent that asks, its session, and since when.
+#[tokio::test]
+#[ignore = "the loop does not say it yet: nobody calls `ApprovalRequest::with_asker` and `with_times`"]
+async fn e8_what_waits_says_who_asked_and_when() {
+    let bench = bench(true);
+    let now = || {
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap();
+        u64::try_from(since.as_millis()).unwrap()
+    };
+    let agent = AgentRuntime::builder(Stateless)
+        .name("clerk")
+        .tools(bench.tools.clone())
+        .build()
+        .unwrap();
+    let before = now();
+    let request = AgentRequest::new("book it")
+        .with_options(bench.options("r"))
+        .in_session(Session::new(Arc::new(InMemorySessionStore::new()), "ada"));
+    agent.ask(request).await.unwrap();
+    let pending = bench.store.list_pending(None).await.unwrap();
+    let request = pending[0].approval().unwrap();
+    assert_eq!(request.session_id.as_deref(), Some("ada"));
+    assert_eq!(request.asked_by.as_deref(), Some("clerk"));
+    let asked_at = request.asked_at_ms.unwrap();
+    assert!((before..=now()).contains(&asked_at));
+}
+
 #[tokio::test(start_paused = true)]
 async fn k6_dropping_a_pass_leaves_its_runs_to_another() {
     let bench = bench(false);

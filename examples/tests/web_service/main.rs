@@ -148,6 +148,8 @@ async fn answers_over_http_are_taken_once(url: Option<String>) {
     assert_eq!(waiting.len(), 1);
     assert_eq!(waiting[0]["run_id"], run.as_str());
     assert_eq!(waiting[0]["tool"], "pay");
+    assert_eq!(waiting[0]["session_id"], begun["session_id"]);
+    assert!(waiting[0]["answer_until_ms"].is_u64(), "{waiting:?}");
     let path = format!(
         "/approvals/{}",
         waiting[0]["request_id"].as_str().expect("an id")

@@ -1,7 +1,7 @@
 //! Approvals that nobody gave in time: a worker settles them as expired, and nothing runs for them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use raf_core::{
     AnswerOutcome, ChatClientExt, ChatMessage, ClosedReason, FinishReason, IRunStore,
@@ -28,6 +28,26 @@ pub(crate) async fn is_settled_by_a_worker(backend: &Backend) {
         assert_eq!(answered, AnswerOutcome::Refused(RefusalReason::Stale));
     }
     waiting.pass_does_nothing(&later).await;
+}
+
+/// The inbox says until when an answer counts, and it does until then and no longer.
+pub(crate) async fn is_when_the_inbox_says(backend: &Backend) {
+    let waiting = Waiting::begin(backend).await;
+    let pending = waiting.store.list_pending(None).await.expect("the store");
+    let until = pending[0].answerable_until_ms.expect("runs expire");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let left = Duration::from_millis(until).checked_sub(now.expect("a clock behind 1970"));
+    let left = left.expect("it is still to come");
+    // Clocks of two machines may differ.
+    let an_hour = Duration::from_hours(1);
+    let before = left.checked_sub(an_hour).expect("days");
+    let before = backend.open(before, LEASE).await;
+    assert_eq!(before.list_pending(None).await.expect("the store"), pending);
+    let behind = backend.open(left + an_hour, LEASE).await;
+    assert_eq!(behind.list_pending(None).await.expect("the store"), []);
+    let yes = ToolApprovalResponse::approve(&waiting.request_id);
+    let answered = behind.answer(&yes).await.expect("the store");
+    assert_eq!(answered, AnswerOutcome::Refused(RefusalReason::Stale));
 }
 
 pub(crate) async fn voids_an_answer(backend: &Backend) {

@@ -17,7 +17,7 @@ use raf_tests::backend::Backend;
 
 type Test = fn(&Backend) -> LocalBoxFuture<'_, ()>;
 
-const TESTS: [(&str, Test); 9] = [
+const TESTS: [(&str, Test); 10] = [
     ("i8_two_open_runs_of_one_session_are_refused", |backend| {
         Box::pin(sessions::two_runs_of_one(backend, BusyPolicy::Refuse))
     }),
@@ -46,6 +46,9 @@ const TESTS: [(&str, Test); 9] = [
     ),
     ("e8_a_worker_settles_what_is_expired", |backend| {
         Box::pin(expiry::is_settled_by_a_worker(backend))
+    }),
+    ("e8_an_approval_expires_when_the_inbox_says", |backend| {
+        Box::pin(expiry::is_when_the_inbox_says(backend))
     }),
     (
         "e8_an_answer_that_nobody_took_up_in_time_is_void",

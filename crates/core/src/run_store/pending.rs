@@ -16,6 +16,9 @@ pub struct PendingRequest {
     pub pending: PendingCall,
     /// Whether an answer is kept that no leg has acted on yet.
     pub answered: bool,
+    /// Until when it may be answered, in milliseconds since 1970 began, by the store's clock: the end of its
+    /// own time, or of its run's if that comes first. `None`: there is no end, or the store does not say.
+    pub answerable_until_ms: Option<u64>,
 }
 
 impl PendingRequest {
@@ -28,9 +31,17 @@ impl PendingRequest {
                 run_id: record.run_id.clone(),
                 session_id: record.session_id.clone(),
                 answered: pending.request_id().is_some_and(&answered),
+                answerable_until_ms: pending.approval().and_then(|asked| asked.expires_at_ms),
                 pending,
             })
             .collect()
+    }
+
+    /// Says when its run expires. For stores.
+    pub fn with_run_expiry(mut self, run_expires_at_ms: u64) -> Self {
+        let own = self.answerable_until_ms.unwrap_or(u64::MAX);
+        self.answerable_until_ms = Some(own.min(run_expires_at_ms));
+        self
     }
 
     /// The id by which an answer names it.

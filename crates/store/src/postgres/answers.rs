@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::pool::Connection;
 use super::{Fault, Shared, expiry, records};
+use crate::record_row::{column, count};
 
 /// The run that a request belongs to.
 pub(super) async fn find_request(
@@ -56,7 +57,7 @@ pub(super) async fn answer(
                 "SELECT raf_answer($1, $2, $3, $4)",
                 &[
                     &run_id.as_str(),
-                    &crate::record_row::column(record.revision)?,
+                    &column(record.revision)?,
                     &answer.request_id,
                     &json(answer)?,
                 ],
@@ -107,24 +108,37 @@ pub(super) async fn forget_answer(
     Ok(true)
 }
 
+/// An open run.
+pub(super) struct OpenRun {
+    pub(super) record: RunRecord,
+    /// The requests of which answers are kept.
+    answered: Vec<String>,
+    expires_at: i64,
+}
+
 /// Open records, oldest first, each with the requests of which an answer is kept.
 pub(super) async fn open_runs(
     connection: &Connection,
     session_id: Option<&str>,
-) -> Result<Vec<(RunRecord, Vec<String>)>, Fault> {
+) -> Result<Vec<OpenRun>, Fault> {
     let rows = connection
         .rows(
             "SELECT run.record::text, ARRAY(
-                 SELECT answer.request_id FROM raf_answers answer WHERE answer.run_id = run.run_id)
+                 SELECT answer.request_id FROM raf_answers answer WHERE answer.run_id = run.run_id),
+                 run.expires_at
              FROM raf_runs run
              WHERE NOT run.closed AND ($1::text IS NULL OR run.session_id = $1)
              ORDER BY run.age",
             &[&session_id],
         )
         .await?;
-    let runs = rows
-        .iter()
-        .map(|row| Ok((RunRecord::from_json(row.try_get(0)?)?, row.try_get(1)?)));
+    let runs = rows.iter().map(|row| {
+        Ok(OpenRun {
+            record: RunRecord::from_json(row.try_get(0)?)?,
+            answered: row.try_get(1)?,
+            expires_at: row.try_get(2)?,
+        })
+    });
     runs.collect()
 }
 
@@ -134,8 +148,10 @@ pub(super) async fn list_pending(
     session_id: Option<&str>,
 ) -> Result<Vec<PendingRequest>, Fault> {
     let runs = open_runs(connection, session_id).await?;
-    let pending = runs.iter().flat_map(|(record, answered)| {
-        PendingRequest::of(record, |id| answered.iter().any(|answered| answered == id))
+    let pending = runs.iter().flat_map(|run| {
+        let has = |id: &str| run.answered.iter().any(|answered| answered == id);
+        let waits = PendingRequest::of(&run.record, has).into_iter();
+        waits.map(|waits| waits.with_run_expiry(count(run.expires_at)))
     });
     Ok(pending.collect())
 }

@@ -84,7 +84,7 @@ impl IRunStore for PostgresStore {
         let open = self.ask(|connection, shared| async move {
             expiry::expire(&connection, &shared).await?;
             let runs = answers::open_runs(&connection, session_id.as_deref()).await?;
-            Ok(runs.into_iter().map(|(record, _)| record).collect())
+            Ok(runs.into_iter().map(|run| run.record).collect())
         });
         told(open.await, "list_open", None)
     }

@@ -9,6 +9,7 @@ use rusqlite::params;
 use super::fault::Fault;
 use super::transaction::Transaction;
 use crate::error::failed;
+use crate::record_row::count;
 
 /// How many rules a scope has at most.
 const MAX_RULES: i64 = 1_000;
@@ -73,20 +74,29 @@ impl Transaction<'_> {
 
     /// Open records, oldest first.
     pub(super) fn list_open(&self, session_id: Option<&str>) -> Result<Vec<RunRecord>, Fault> {
-        let read = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        let open = self.open_runs(session_id)?;
+        Ok(open.into_iter().map(|(record, _)| record).collect())
+    }
+
+    /// The records that are open, each with when its run expires.
+    fn open_runs(&self, session_id: Option<&str>) -> Result<Vec<(RunRecord, i64)>, Fault> {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
         let texts = match session_id {
             Some(session_id) => self.all(
-                "SELECT record FROM raf_runs WHERE closed = 0 AND session_id = ?1 ORDER BY age",
+                "SELECT record, expires_at FROM raf_runs WHERE closed = 0 AND session_id = ?1
+                 ORDER BY age",
                 [session_id],
                 read,
             )?,
             None => self.all(
-                "SELECT record FROM raf_runs WHERE closed = 0 ORDER BY age",
+                "SELECT record, expires_at FROM raf_runs WHERE closed = 0 ORDER BY age",
                 [],
                 read,
             )?,
         };
-        let records = texts.iter().map(|text| RunRecord::from_json(text));
+        let records = texts
+            .iter()
+            .map(|(text, expires_at)| Ok((RunRecord::from_json(text)?, *expires_at)));
         Ok(records.collect::<Result<_>>()?)
     }
 
@@ -96,14 +106,15 @@ impl Transaction<'_> {
         session_id: Option<&str>,
     ) -> Result<Vec<PendingRequest>, Fault> {
         let mut pending = Vec::new();
-        for record in self.list_open(session_id)? {
+        for (record, expires_at) in self.open_runs(session_id)? {
             let answered = self.all(
                 "SELECT request_id FROM raf_answers WHERE run_id = ?1",
                 [record.run_id.as_str()],
                 |row| row.get::<_, String>(0),
             )?;
             let has = |id: &str| answered.iter().any(|answered| answered == id);
-            pending.extend(PendingRequest::of(&record, has));
+            let waits = PendingRequest::of(&record, has).into_iter();
+            pending.extend(waits.map(|waits| waits.with_run_expiry(count(expires_at))));
         }
         Ok(pending)
     }

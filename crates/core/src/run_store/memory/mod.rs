@@ -301,7 +301,13 @@ impl IRunStore for InMemoryRunStore {
     async fn list_pending(&self, session_id: Option<&str>) -> Result<Vec<PendingRequest>> {
         let shared = self.fresh();
         let runs = shared.in_order().filter(|run| run.is_open_in(session_id));
-        let pending = runs.flat_map(|run| PendingRequest::of(&run.record, |id| run.has_answer(id)));
+        let pending = runs.flat_map(|run| {
+            let until = u64::try_from(run.expires_at.as_millis()).unwrap_or(u64::MAX);
+            let pending = PendingRequest::of(&run.record, |id| run.has_answer(id));
+            pending
+                .into_iter()
+                .map(move |waits| waits.with_run_expiry(until))
+        });
         Ok(pending.collect())
     }
 }

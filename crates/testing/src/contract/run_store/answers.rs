@@ -179,6 +179,11 @@ pub(super) async fn e8_what_waits_is_listed_with_who_and_when(fixture: &dyn IRun
         (request.asked_at_ms, request.expires_at_ms),
         (Some(1), Some(far))
     );
+    // A store that knows when runs expire says of both requests the same: the one's own time is further off.
+    if let Some(until) = pending[1].answerable_until_ms {
+        assert!(until < far);
+        assert_eq!(pending[0].answerable_until_ms, Some(until));
+    }
     assert_eq!(pending[0].session_id.as_deref(), Some("here"));
     let here = other.list_pending(Some("here")).await.unwrap();
     assert_eq!(here, pending[..2]);
