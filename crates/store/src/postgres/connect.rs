@@ -36,8 +36,12 @@ impl Way {
         if config.get_application_name().is_none() {
             config.application_name("raf-store");
         }
+        #[cfg(feature = "postgres-tls")]
+        let has_tls = options.tls.is_some();
+        #[cfg(not(feature = "postgres-tls"))]
+        let has_tls = false;
         let asked = config.get_ssl_mode();
-        if options.has_tls() {
+        if has_tls {
             if asked == SslMode::Disable {
                 return Err(Error::configuration(
                     "the address says sslmode=disable, and the settings have TLS: take one of them out",

@@ -97,14 +97,6 @@ impl PostgresOptions {
         self
     }
 
-    pub(super) const fn has_tls(&self) -> bool {
-        #[cfg(feature = "postgres-tls")]
-        let has = self.tls.is_some();
-        #[cfg(not(feature = "postgres-tls"))]
-        let has = false;
-        has
-    }
-
     /// Puts the store's clock ahead of the server's. For tests.
     pub fn with_clock_ahead(
         mut self,
