@@ -14,4 +14,4 @@ pub use load::{LoadError, Scenario};
 pub use report::{CaseReport, Fault, WayReport};
 pub use runner::{Runner, StackParts};
 pub use schema::json_schema;
-pub use way::{Form, Reload, Way, Wire};
+pub use way::{DurableStore, Form, Reload, Way, Wire};

@@ -11,19 +11,22 @@ use std::process::ExitCode;
 use raf_scenarios::{Runner, Scenario};
 
 const USAGE: &str = "\
-usage: raf-scenarios [--no-http] PATH…
+usage: raf-scenarios [--no-http] [--no-stores] [--postgres URL] PATH…
 
 Plays scenario files, and all files below folders that end in .yaml or .yml, and prints a line per
 case. Exits with 0 if all is as expected, with 1 if a case differs or a file cannot be read, with 2 if
 it was called wrongly.
 
-  --no-http   not over HTTP on loopback: the scripted client alone
-  --schema    prints the JSON Schema of the files, and nothing else";
+  --no-http       not over HTTP on loopback: the scripted client alone
+  --no-stores     not over durable stores in memory and in files of SQLite
+  --postgres URL  over PostgreSQL too: postgres://user@host:port/database
+  --schema        prints the JSON Schema of the files, and nothing else";
 
 fn main() -> ExitCode {
     let mut paths = Vec::new();
     let mut runner = Runner::new();
-    for argument in std::env::args_os().skip(1) {
+    let mut arguments = std::env::args_os().skip(1);
+    while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("--help" | "-h") => {
                 println!("{USAGE}");
@@ -34,6 +37,11 @@ fn main() -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             Some("--no-http") => runner = runner.with_http(false),
+            Some("--no-stores") => runner = runner.with_stores(false),
+            Some("--postgres") => match arguments.next().map(std::ffi::OsString::into_string) {
+                Some(Ok(url)) => runner = runner.with_postgres(url),
+                _ => return misused("--postgres takes the address of a server"),
+            },
             Some(option) if option.starts_with('-') => {
                 return misused(&format!("there is no option {option}"));
             }

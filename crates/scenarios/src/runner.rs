@@ -11,9 +11,9 @@ use raf_tools::{ITool, ToolRegistry};
 
 use crate::format::Mode;
 use crate::load::Scenario;
-use crate::play::Player;
+use crate::play::{Player, Server};
 use crate::report::{CaseReport, Fault, WayReport};
-use crate::way::{Form, Reload, Way, Wire, not_over, not_over_http};
+use crate::way::{DurableStore, Form, Reload, Way, Wire, not_over, not_over_http};
 
 /// What a stack is built of.
 #[derive(Clone, Debug)]
@@ -55,7 +55,10 @@ pub struct Runner {
     tools: Vec<Arc<dyn ITool>>,
     model: Option<ModelFactory>,
     stack: StackFactory,
+    has_own_parts: bool,
     over_http: bool,
+    over_stores: bool,
+    postgres: Option<Arc<Server>>,
 }
 
 impl Default for Runner {
@@ -81,7 +84,10 @@ impl Runner {
                     model, tools, options,
                 ))
             }),
+            has_own_parts: false,
             over_http: true,
+            over_stores: true,
+            postgres: None,
         }
     }
 
@@ -89,6 +95,7 @@ impl Runner {
     /// and its entries are counted.
     pub fn with_tool(mut self, tool: impl ITool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
+        self.has_own_parts = true;
         self
     }
 
@@ -99,6 +106,7 @@ impl Runner {
         build: impl Fn(StackParts) -> C + Send + Sync + 'static,
     ) -> Self {
         self.stack = Arc::new(move |parts| Arc::new(build(parts)));
+        self.has_own_parts = true;
         self
     }
 
@@ -116,6 +124,27 @@ impl Runner {
     pub fn with_http(mut self, over_http: bool) -> Self {
         self.over_http = over_http;
         self
+    }
+
+    /// Sets whether cases of the loop are played over durable stores too, with a reload behind each leg:
+    /// memory that lasts, and SQLite in a temporary folder.
+    pub fn with_stores(mut self, over_stores: bool) -> Self {
+        self.over_stores = over_stores;
+        self
+    }
+
+    /// Plays over PostgreSQL too, on the server of this address (as
+    /// [`PostgresStore::open`](raf_store::PostgresStore::open) takes it). Default: no server.
+    ///
+    /// Each way of a case has a schema to itself, which is emptied behind it, and used again. The drop of
+    /// the last clone of the runner drops them: not within a runtime.
+    pub fn with_postgres(mut self, url: impl Into<String>) -> Self {
+        self.postgres = Some(Arc::new(Server::new(url.into())));
+        self
+    }
+
+    pub(crate) fn postgres(&self) -> Option<&Arc<Server>> {
+        self.postgres.as_ref()
     }
 
     pub(crate) fn own_model(&self) -> Option<Arc<dyn IChatClient>> {
@@ -138,8 +167,7 @@ impl Runner {
         (ways, report.left_out) = self.ways(scenario);
         // The first way of each wire; the scripted one is the first of all.
         let mut firsts: Vec<(Way, Outcome)> = Vec::new();
-        for way in ways {
-            let mut outcome = self.play_in(scenario, way);
+        for (way, mut outcome) in self.play_all(scenario, &ways) {
             let of_wire = firsts.iter().find(|(other, _)| other.wire == way.wire);
             let is_first_of_wire = of_wire.is_none();
             if let Some((other, first)) = of_wire {
@@ -169,21 +197,9 @@ impl Runner {
     pub fn ways(&self, scenario: &Scenario) -> (Vec<Way>, Vec<String>) {
         let mut ways = Vec::new();
         let mut left_out = Vec::new();
-        let reloads: &[Reload] = match (&scenario.no_reload, scenario.mode) {
-            (Some(reason), _) => {
-                left_out.push(format!("no reload: {reason}"));
-                &[Reload::Nothing]
-            }
-            (None, Mode::Executor) => &[Reload::Nothing, Reload::NewProcess],
-            (None, Mode::Loop) => &[
-                Reload::Nothing,
-                Reload::SameStore,
-                Reload::NewProcess,
-                Reload::StoreAndValue,
-            ],
-        };
+        let reloads = self.reloads(scenario, &mut left_out);
         let forms = [Form::Stream, Form::Fold];
-        for &reload in reloads {
+        for &reload in &reloads {
             ways.extend(forms.map(|form| Way {
                 form,
                 reload,
@@ -214,19 +230,56 @@ impl Runner {
         (ways, left_out)
     }
 
-    fn play_in(&self, scenario: &Scenario, way: Way) -> Outcome {
-        let played = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| self.block_on(scenario, way));
-            thread.join()
+    fn reloads(&self, scenario: &Scenario, left_out: &mut Vec<String>) -> Vec<Reload> {
+        if let Some(reason) = &scenario.no_reload {
+            left_out.push(format!("no reload: {reason}"));
+            return vec![Reload::Nothing];
+        }
+        if scenario.mode == Mode::Executor {
+            if self.over_stores {
+                let reason = "not over durable stores: the executor alone keeps nothing";
+                left_out.push(reason.to_owned());
+            }
+            return vec![Reload::Nothing, Reload::NewProcess];
+        }
+        let mut reloads = vec![
+            Reload::Nothing,
+            Reload::SameStore,
+            Reload::NewProcess,
+            Reload::StoreAndValue,
+        ];
+        if self.model.is_none() {
+            let stores = DurableStore::ALL.iter().filter(|store| match store {
+                DurableStore::Memory | DurableStore::Sqlite => self.over_stores,
+                DurableStore::Postgres => self.postgres.is_some(),
+            });
+            reloads.extend(stores.flat_map(|store| store.reloads()));
+        }
+        reloads
+    }
+
+    /// Plays in these ways, each on a thread of its own. Those over durable stores wait for disks most of
+    /// the time, so they are played at once; not with parts of the caller's, which may share something.
+    fn play_all(&self, scenario: &Scenario, ways: &[Way]) -> Vec<(Way, Outcome)> {
+        let at_once = |one: &Way, other: &Way| {
+            let durable = |way: &Way| way.reload.durable().is_some();
+            !self.has_own_parts && durable(one) && durable(other)
+        };
+        let groups = ways.chunk_by(at_once);
+        let played = groups.flat_map(|group| {
+            std::thread::scope(|scope| {
+                let play = |way: &Way| {
+                    let way = *way;
+                    (way, scope.spawn(move || self.block_on(scenario, way)))
+                };
+                let threads: Vec<_> = group.iter().map(play).collect();
+                let outcomes = threads
+                    .into_iter()
+                    .map(|(way, thread)| (way, joined(thread.join())));
+                outcomes.collect::<Vec<_>>()
+            })
         });
-        played.unwrap_or_else(|panic| {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied());
-            let text = text.unwrap_or("a panic without words");
-            Outcome::failed(format!("playing it panicked: {text}"))
-        })
+        played.collect()
     }
 
     fn block_on(&self, scenario: &Scenario, way: Way) -> Outcome {
@@ -244,22 +297,23 @@ impl Runner {
             Ok(runtime) => runtime,
             Err(error) => return Outcome::failed(format!("no runtime: {error}")),
         };
-        runtime.block_on(async {
-            let mut player = match Player::new(scenario, self, way) {
-                Ok(player) => player,
-                Err(text) => return Outcome::failed(text),
-            };
+        let played = runtime.block_on(async {
+            let mut player = Player::new(scenario, self, way)?;
             let _listening = scenario.expect.reads_logs().then(|| player.log.listen());
             let played = tokio::time::timeout(patience, player.play()).await;
             if played.is_err() {
                 player.fault(0, "it never ends: everything waits for something else");
             }
-            Outcome {
+            let outcome = Outcome {
                 faults: player.faults,
                 whole: player.whole,
                 outline: player.outline,
-            }
-        })
+            };
+            Ok((outcome, player.store))
+        });
+        drop(runtime);
+        let closed = played.and_then(|(outcome, store)| store.close().map(|()| outcome));
+        closed.unwrap_or_else(Outcome::failed)
     }
 }
 
@@ -286,6 +340,18 @@ impl Outcome {
             outline: Vec::new(),
         }
     }
+}
+
+/// What a thread came to.
+fn joined(played: std::thread::Result<Outcome>) -> Outcome {
+    played.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = text.unwrap_or("a panic without words");
+        Outcome::failed(format!("playing it panicked: {text}"))
+    })
 }
 
 /// V6: all ways come to the same.

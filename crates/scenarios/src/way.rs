@@ -27,6 +27,60 @@ pub enum Reload {
     NewProcess,
     /// As in a new process, and the store is there too: its record wins.
     StoreAndValue,
+    /// The loop writes ahead to a durable store. Behind each leg, paused or not, the store is closed and
+    /// opened again, for a fresh client; the conversation goes to JSON and back.
+    Reopened(DurableStore),
+    /// As reopened, but nobody closes the store: the next process finds what is there at that moment,
+    /// hours later. Where the caller drops a leg, that moment is before the drop.
+    Killed(DurableStore),
+}
+
+impl Reload {
+    /// The durable store that is reloaded from, if it is one.
+    pub fn durable(self) -> Option<DurableStore> {
+        match self {
+            Self::Reopened(store) | Self::Killed(store) => Some(store),
+            Self::Nothing | Self::SameStore | Self::NewProcess | Self::StoreAndValue => None,
+        }
+    }
+}
+
+/// A store that outlives the process that writes to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DurableStore {
+    /// The in-memory store, which says that it is durable.
+    Memory,
+    /// A file of SQLite, in a folder of its own.
+    Sqlite,
+    /// A schema of its own on a PostgreSQL server.
+    Postgres,
+}
+
+impl DurableStore {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Sqlite, Self::Postgres];
+
+    /// The reloads from it. Memory dies with its process.
+    pub(crate) fn reloads(self) -> &'static [Reload] {
+        match self {
+            Self::Memory => &[Reload::Reopened(Self::Memory)],
+            Self::Sqlite => &[Reload::Reopened(Self::Sqlite), Reload::Killed(Self::Sqlite)],
+            Self::Postgres => &[
+                Reload::Reopened(Self::Postgres),
+                Reload::Killed(Self::Postgres),
+            ],
+        }
+    }
+}
+
+impl fmt::Display for DurableStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        })
+    }
 }
 
 /// How the model is reached.
@@ -55,12 +109,6 @@ impl fmt::Display for Way {
             Form::Stream => "stream",
             Form::Fold => "fold",
         };
-        let reload = match self.reload {
-            Reload::Nothing => "",
-            Reload::SameStore => ", reloaded with its store",
-            Reload::NewProcess => ", reloaded in a new process",
-            Reload::StoreAndValue => ", reloaded with store and value",
-        };
         let wire = match self.wire {
             Wire::Scripted => "",
             Wire::Http(EndpointWire::ChatCompletions) => " over Chat Completions",
@@ -68,7 +116,15 @@ impl fmt::Display for Way {
             Wire::Http(EndpointWire::Responses) => " over Responses",
             Wire::Http(_) => " over HTTP",
         };
-        write!(f, "{form}{wire}{reload}")
+        write!(f, "{form}{wire}")?;
+        match self.reload {
+            Reload::Nothing => Ok(()),
+            Reload::SameStore => f.write_str(", reloaded with its store"),
+            Reload::NewProcess => f.write_str(", reloaded in a new process"),
+            Reload::StoreAndValue => f.write_str(", reloaded with store and value"),
+            Reload::Reopened(store) => write!(f, ", reopened from {store}"),
+            Reload::Killed(store) => write!(f, ", killed and reopened from {store}"),
+        }
     }
 }
 

@@ -29,7 +29,11 @@ fn file(folder: &str, name: &str, text: &str) -> PathBuf {
 }
 
 fn play(path: &Path) -> (Option<i32>, String) {
-    let output = run(&["--no-http", path.to_str().expect("the path is text")]);
+    let output = run(&[
+        "--no-http",
+        "--no-stores",
+        path.to_str().expect("the path is text"),
+    ]);
     (output.status.code(), said(&output))
 }
 
@@ -216,7 +220,12 @@ fn a_file_that_cannot_be_read_exits_with_one_and_the_others_are_played() {
 
 #[test]
 fn to_be_called_wrongly_exits_with_two() {
-    for arguments in [&[][..], &["--what"], &["no/such/file.yaml"]] {
+    for arguments in [
+        &[][..],
+        &["--what"],
+        &["no/such/file.yaml"],
+        &["file.yaml", "--postgres"],
+    ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(
@@ -234,7 +243,7 @@ fn a_case_is_played_over_http_too() {
     let path = file("http", "http.yaml", text);
     let output = run(&[path.to_str().expect("the path is text")]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(said(&output).contains("20 ways"), "{}", said(&output));
+    assert!(said(&output).contains("26 ways"), "{}", said(&output));
     let wrong = text.replace(
         "usage: [3, 1]}\n             expect",
         "usage: [3, 1]}\nexpect",

@@ -5,34 +5,45 @@
     reason = "what is left out is counted where the tests are read"
 )]
 
+mod floors;
+mod postgres;
+mod sessions;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use raf_framework::FunctionInvokingChatClient;
-use raf_scenarios::{Runner, Scenario, Wire};
-use raf_testing::EndpointWire;
+use raf_scenarios::{Runner, Scenario};
 use raf_tests::faults::{Fault, Plant};
 use raf_tools::{ToolRegistry, ToolRegistryBuilder};
 
 use crate::table::{CASES, ELSEWHERE, Place};
 
 fn main() -> ExitCode {
+    if let Some(killed) = sessions::child() {
+        return killed;
+    }
     let arguments = Arguments::from_args();
     // Bodies that panic are part of the cases; what a test fails with is in its own words.
     std::panic::set_hook(Box::new(|_| {}));
     let mut trials: Vec<Trial> = files().into_iter().map(trial).collect();
+    trials.extend(postgres::trials());
+    trials.extend(sessions::trials());
     trials.push(Trial::test(
         "every_case_has_its_place",
         every_case_has_its_place,
     ));
     trials.push(Trial::test(
         "most_cases_are_played_over_each_wire",
-        most_are_played_over_each_wire,
+        floors::most_are_played_over_each_wire,
+    ));
+    trials.push(Trial::test(
+        "every_case_of_the_loop_is_played_over_each_store",
+        floors::all_are_played_over_each_store,
     ));
     trials.push(Trial::test(
         "rust_tests_that_stand_for_cases_are_there",
@@ -73,24 +84,26 @@ fn stem(path: &Path) -> String {
 }
 
 fn trial(path: PathBuf) -> Trial {
-    Trial::test(stem(&path), move || {
-        let stem = stem(&path);
-        let runner = Runner::new();
-        let mut failed = Vec::new();
-        for scenario in Scenario::load(&path)? {
-            if !stem.starts_with(&format!("{}_", scenario.id())) {
-                failed.push(format!(
-                    "the file is not named after its id {}",
-                    scenario.id()
-                ));
-            }
-            let report = runner.play(&scenario);
-            if !report.passed() {
-                failed.push(report.to_string());
-            }
+    Trial::test(stem(&path), move || played(&Runner::new(), &path))
+}
+
+/// Plays the cases of a file.
+fn played(runner: &Runner, path: &Path) -> Result<(), Failed> {
+    let stem = stem(path);
+    let mut failed = Vec::new();
+    for scenario in Scenario::load(path)? {
+        if !stem.starts_with(&format!("{}_", scenario.id())) {
+            failed.push(format!(
+                "the file is not named after its id {}",
+                scenario.id()
+            ));
         }
-        passed(&failed)
-    })
+        let report = runner.play(&scenario);
+        if !report.passed() {
+            failed.push(report.to_string());
+        }
+    }
+    passed(&failed)
 }
 
 fn passed(faults: &[String]) -> Result<(), Failed> {
@@ -98,46 +111,6 @@ fn passed(faults: &[String]) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::from(faults.join("\n")))
-}
-
-/// How many cases each wire has to carry at least: those that need no paused clock, and that hold
-/// nothing that no wire has a word for.
-const OVER_EACH_WIRE: usize = 73;
-
-/// What is left out is left out for a reason, and is the smaller part.
-fn most_are_played_over_each_wire() -> Result<(), Failed> {
-    let mut faults = Vec::new();
-    let mut cases = 0;
-    let mut over: BTreeMap<String, usize> = BTreeMap::new();
-    let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
-    for file in files() {
-        for scenario in Scenario::load(&file)? {
-            cases += 1;
-            let (ways, reasons) = Runner::new().ways(&scenario);
-            let wires: BTreeSet<String> =
-                ways.iter().map(|way| format!("{:?}", way.wire)).collect();
-            for wire in wires {
-                *over.entry(wire).or_default() += 1;
-            }
-            for reason in reasons {
-                *left_out.entry(reason).or_default() += 1;
-            }
-        }
-    }
-    for (reason, count) in &left_out {
-        println!("{count} cases: {reason}");
-    }
-    for wire in EndpointWire::ALL {
-        let name = format!("{:?}", Wire::Http(wire));
-        let count = over.get(&name).copied().unwrap_or(0);
-        println!("{count} of {cases} cases over {wire:?}");
-        if count < OVER_EACH_WIRE {
-            faults.push(format!(
-                "only {count} of {cases} cases are played over {wire:?}"
-            ));
-        }
-    }
-    passed(&faults)
 }
 
 /// A loop with a planted fault: one of the files, played over it, differs.
@@ -149,7 +122,8 @@ fn planted_faults_are_caught() -> Result<(), Failed> {
     for fault in Fault::ALL {
         let plant = Plant::new(fault);
         let planted = plant.clone();
-        let runner = Runner::new().with_http(false).with_stack(move |parts| {
+        let runner = Runner::new().with_http(false).with_stores(false);
+        let runner = runner.with_stack(move |parts| {
             let tools = parts
                 .tools
                 .iter()

@@ -71,11 +71,11 @@ const KINDS: &str = "a kind is a type, and a file has values";
 
 /// Every case, or part of one, that is no file.
 pub(crate) const ELSEWHERE: &[Elsewhere] = &[
-    later(
+    rust(
         "c01",
         "the process is killed",
-        "issue 8",
-        "needs a store that outlives the process",
+        "c01_the_process_is_killed",
+        "a file kills no process",
     ),
     later(
         "c07",
@@ -100,6 +100,12 @@ pub(crate) const ELSEWHERE: &[Elsewhere] = &[
         "random orders of completion",
         "c17_the_request_is_the_same",
         "they are drawn",
+    ),
+    rust(
+        "c17",
+        "the session in a store",
+        "c17_the_session_is_reloaded",
+        "a file has no agent runtime",
     ),
     later(
         "c18",

@@ -134,10 +134,10 @@ pub struct OpenLatch {
 pub struct StoreFault {
     /// So many of the next creations of records fail.
     #[serde(default)]
-    pub fail_creates: usize,
+    pub fail_creates: u64,
     /// So many of the next saves of records fail.
     #[serde(default)]
-    pub fail_saves: usize,
+    pub fail_saves: u64,
 }
 
 /// What a person says of a call.

@@ -1,6 +1,7 @@
 //! Plays one leg of the loop: its input, its answers, what happens in it, what it came to.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
@@ -61,19 +62,24 @@ pub(crate) async fn play(
     let before = known(&input);
     let said = described(&options);
     let mut faults = Vec::new();
-    let driven = drive(
-        player.way.form,
-        &*client,
-        &input,
-        options.clone(),
-        &mut faults,
-    );
-    let response = tokio::select! {
-        biased;
-        response = driven => Some(response),
-        () = dropped.wait() => None,
-        () = cancel_when_due(due, &cancellation) => None,
+    let response = {
+        let form = player.way.form;
+        let driven = drive(form, &*client, &input, options.clone(), &mut faults);
+        let mut driven = pin!(driven);
+        tokio::select! {
+            biased;
+            response = &mut driven => Some(response),
+            () = dropped.wait() => {
+                // What the drop itself does comes too late for a process that is killed.
+                if let Err(text) = player.store.kill() {
+                    player.fault(line, text);
+                }
+                None
+            }
+            () = cancel_when_due(due, &cancellation) => None,
+        }
     };
+    drop(client);
     if response.is_none() {
         after_drop(player, &mut faults).await;
     }
@@ -146,9 +152,10 @@ pub(crate) async fn play(
         .ended()
         .is_some_and(|response| !response.pending.is_empty());
     player.note(leg);
-    if pauses {
+    if pauses || player.way.reload.durable().is_some() {
         player.reload();
     }
+    player.check_kept(is_own);
     replies_are_used(player, plan)
 }
 

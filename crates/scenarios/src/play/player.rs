@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use raf_core::{
-    ChatMessage, IChatClient, IRunStore, PausedRun, ToolCall, ToolDeclaration, ToolResult,
-};
+use raf_core::{ChatMessage, IChatClient, PausedRun, ToolCall, ToolDeclaration, ToolResult};
 use raf_testing::{ScriptedRequest, ScriptedTool, ToolLog};
 use raf_tools::{ITool, ToolRegistry, ToolRegistryBuilder};
 use tokio::time::{Duration, Instant};
@@ -13,11 +11,12 @@ use tokio::time::{Duration, Instant};
 use super::agent::{Made, agent_tool};
 use super::body::{Outside, declaration, scripted};
 use super::config::loop_options;
+use super::kept::check_kept;
 use super::ledger::Ledger;
 use super::leg::Leg;
 use super::log::Log;
 use super::model::Model;
-use super::store::FaultyStore;
+use super::store::Store;
 use super::watch::Watch;
 use super::{canonical, legs};
 use crate::format::{Config, Gate, Message, Mode, Role, Tool, Visibility};
@@ -45,7 +44,7 @@ pub(crate) struct Player<'a> {
     pub(crate) tools: Vec<(String, Tool, Arc<dyn ITool>)>,
     /// The logs of all tools that there ever were.
     pub(crate) logs: Vec<(String, ToolLog)>,
-    store: Arc<FaultyStore>,
+    pub(crate) store: Store,
     client: Option<Arc<dyn IChatClient>>,
     pub(crate) watch: Watch,
     pub(crate) conversation: Vec<ChatMessage>,
@@ -95,7 +94,7 @@ impl<'a> Player<'a> {
             config,
             tools: Vec::new(),
             logs: Vec::new(),
-            store: Arc::new(FaultyStore::new()),
+            store: Store::new(way.reload, runner.postgres())?,
             client: None,
             watch: Watch::default(),
             conversation: Vec::new(),
@@ -184,10 +183,7 @@ impl<'a> Player<'a> {
             Action::Reload => self.reload(),
             Action::Append(message) => self.conversation.push(built(message)),
             Action::Advance(time) => tokio::time::advance(Duration::from_millis(*time)).await,
-            Action::Store(fault) => {
-                self.store.fail_creates(fault.fail_creates);
-                self.store.fail_saves(fault.fail_saves);
-            }
+            Action::Store(fault) => self.store.fail(fault),
             Action::Config(config) => {
                 self.config = (**config).clone();
                 self.client = None;
@@ -281,8 +277,7 @@ impl<'a> Player<'a> {
         if let Some(client) = &self.client {
             return Ok(Arc::clone(client));
         }
-        let store: Arc<dyn IRunStore> = Arc::clone(&self.store) as _;
-        let options = loop_options(&self.config, store, &self.outside)
+        let options = loop_options(&self.config, self.store.shared(), &self.outside)
             .with_additional_tools(self.registry(Visibility::Hidden)?);
         let stack = self.runner.stack(StackParts {
             model: self.watch.below(self.model.client()),
@@ -303,6 +298,17 @@ impl<'a> Player<'a> {
         self.legs.push(leg);
     }
 
+    /// Looks at what a durable store has behind the last leg.
+    pub(crate) fn check_kept(&mut self, is_own: bool) {
+        if let (Some(store), Some(leg)) = (self.store.durable(), self.legs.last()) {
+            let line = leg.line;
+            let conversation = is_own.then_some(&*self.conversation);
+            for text in check_kept(store, leg, &self.ledger, conversation) {
+                self.faults.push(Fault::new(line, text));
+            }
+        }
+    }
+
     /// Takes the state to where the way says that it lives on: to JSON, and to another client.
     pub(crate) fn reload(&mut self) {
         if self.way.reload == Reload::Nothing {
@@ -320,10 +326,10 @@ impl<'a> Player<'a> {
                 _ => self.fault(0, "the paused run does not survive JSON"),
             }
         }
-        if self.way.reload == Reload::NewProcess {
-            self.store = Arc::new(FaultyStore::new());
-        }
         self.client = None;
+        if let Err(text) = self.store.reload() {
+            self.fault(0, format!("the store cannot be opened again: {text}"));
+        }
     }
 }
 
