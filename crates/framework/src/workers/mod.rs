@@ -11,7 +11,7 @@ mod resumer;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use raf_core::{Error, ErrorKind, IRunStore, Result, RunId};
+use raf_core::{Error, ErrorKind, IRunStore, Result, RunId, ToolApprovalResponse};
 
 pub use self::polling::{WorkerOptions, run_worker};
 pub use self::resumed::{ResumedRun, RunProgress};
@@ -87,39 +87,54 @@ async fn resumed(
     resumer: &dyn IRunResumer,
     run_id: RunId,
 ) -> ResumedRun {
-    let progress = match resumer.resume(store, &run_id).await {
-        Ok(response) if response.pending.is_empty() => RunProgress::Finished(response),
-        Ok(response) => RunProgress::Waits(response),
-        Err(error) => failed(store, &run_id, error).await,
+    let progress = match progress(store, resumer, &run_id).await {
+        Ok(progress) => progress,
+        Err(error) => RunProgress::Failed(error),
     };
     ResumedRun { run_id, progress }
 }
 
-/// A failure, or only a race that another worker won.
-async fn failed(store: &Arc<dyn IRunStore>, run_id: &RunId, error: Error) -> RunProgress {
-    match error.kind() {
-        ErrorKind::BusySession => return RunProgress::Taken,
-        ErrorKind::ApprovalRefused => forget_refused(store, run_id).await,
-        // It came to its end between the list and the claim.
-        ErrorKind::Misuse => match store.load(run_id).await {
-            Ok(Some(record)) if record.closed => return RunProgress::Taken,
-            _ => {}
+async fn progress(
+    store: &Arc<dyn IRunStore>,
+    resumer: &dyn IRunResumer,
+    run_id: &RunId,
+) -> Result<RunProgress> {
+    // The leg looks at all of these. What comes meanwhile is for the next one.
+    let answers = store.answers(run_id).await?;
+    match resumer.resume(store, run_id).await {
+        Ok(response) if response.pending.is_empty() => Ok(RunProgress::Finished(response)),
+        Ok(response) => {
+            take_back(store, run_id, &answers).await;
+            Ok(RunProgress::Waits(response))
+        }
+        Err(error) => match error.kind() {
+            ErrorKind::BusySession => Ok(RunProgress::Taken),
+            ErrorKind::ApprovalRefused => {
+                take_back(store, run_id, &answers).await;
+                Err(error)
+            }
+            // It came to its end between the list and the claim.
+            ErrorKind::Misuse => match store.load(run_id).await {
+                Ok(Some(record)) if record.closed => Ok(RunProgress::Taken),
+                _ => Err(error),
+            },
+            _ => Err(error),
         },
-        _ => {}
     }
-    RunProgress::Failed(error)
 }
 
-/// Answers of which a leg took none are taken back: what they were for can be answered again, and the run
-/// is not taken up for them for ever.
-async fn forget_refused(store: &Arc<dyn IRunStore>, run_id: &RunId) {
-    let forgotten = async {
-        for answer in store.answers(run_id).await? {
+/// Of these answers, those that are still kept fitted nothing: the leg refused them. They are taken back:
+/// what they were for can be answered again, and the run is not taken up for them for ever.
+async fn take_back(store: &Arc<dyn IRunStore>, run_id: &RunId, answers: &[ToolApprovalResponse]) {
+    let taken_back = async {
+        let kept = store.answers(run_id).await?;
+        for answer in answers.iter().filter(|answer| kept.contains(answer)) {
+            tracing::warn!(run = %run_id, request = %answer.request_id, "an answer does not fit: it is taken back");
             store.forget_answer(&answer.request_id).await?;
         }
         Ok::<(), Error>(())
     };
-    if let Err(error) = forgotten.await {
+    if let Err(error) = taken_back.await {
         tracing::warn!(%error, run = %run_id, "refused answers could not be taken back");
     }
 }
