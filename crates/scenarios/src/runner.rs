@@ -134,7 +134,7 @@ impl Runner {
     }
 
     /// Plays over PostgreSQL too, on the server of this address (as
-    /// [`PostgresStore::open`](raf_store::PostgresStore::open) takes it). Default: no server.
+    /// [`PostgresStore::open`](raf_store::PostgresStore::open) takes it), without TLS. Default: no server.
     ///
     /// Each way of a case has a schema to itself, which is emptied behind it, and used again. The drop of
     /// the last clone of the runner drops them: not within a runtime.

@@ -1,40 +1,62 @@
 //! A PostgreSQL server that cases are played on: schemas that are made once and used again, since making
 //! one costs more than a case.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use raf_core::RunId;
 use tokio_postgres::{Error, NoTls};
 
+/// How many schemas are played in at once: each takes a connection or two of the server's, of which it has
+/// a hundred by default.
+const AT_ONCE: usize = 16;
+
 /// A server, and the schemas that were made on it. The drop drops them.
 pub(crate) struct Server {
     url: String,
-    made: Mutex<Vec<String>>,
-    /// Those that nobody plays in.
-    free: Mutex<Vec<String>>,
+    schemas: Mutex<Schemas>,
+    /// A schema is no longer played in.
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Schemas {
+    made: Vec<String>,
+    /// Those that are empty and that nobody plays in.
+    free: Vec<String>,
+    in_use: usize,
 }
 
 impl Server {
     pub(crate) fn new(url: String) -> Self {
         Self {
             url,
-            made: Mutex::default(),
-            free: Mutex::default(),
+            schemas: Mutex::default(),
+            left: Condvar::new(),
         }
     }
 
-    /// A schema that nobody else plays in, and that is empty or is still to be made.
+    /// A schema that nobody else plays in, and that is empty or is still to be made. Waits while there are
+    /// many in use.
     pub(crate) fn schema(self: &Arc<Self>) -> Schema {
-        let free = lock(&self.free).pop();
-        let name = free.unwrap_or_else(|| {
+        let schemas = self.schemas();
+        let waited = self
+            .left
+            .wait_while(schemas, |schemas| schemas.in_use >= AT_ONCE);
+        let mut schemas = waited.unwrap_or_else(PoisonError::into_inner);
+        schemas.in_use += 1;
+        let name = schemas.free.pop().unwrap_or_else(|| {
             let name = format!("raf_scenario_{}", RunId::random());
-            lock(&self.made).push(name.clone());
+            schemas.made.push(name.clone());
             name
         });
         Schema {
             server: Arc::clone(self),
             name,
         }
+    }
+
+    fn schemas(&self) -> MutexGuard<'_, Schemas> {
+        self.schemas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs statements over a connection of their own.
@@ -55,7 +77,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let made = std::mem::take(&mut *lock(&self.made));
+        let made = std::mem::take(&mut self.schemas().made);
         if made.is_empty() {
             return;
         }
@@ -96,11 +118,14 @@ impl Schema {
                LOOP EXECUTE 'DELETE FROM {name}.' || name; END LOOP;
              END $$"
         ))?;
-        lock(&self.server.free).push(self.name);
+        self.server.schemas().free.push(name.clone());
         Ok(())
     }
 }
 
-fn lock(names: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
-    names.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Schema {
+    fn drop(&mut self) {
+        self.server.schemas().in_use -= 1;
+        self.server.left.notify_one();
+    }
 }
