@@ -97,7 +97,12 @@ async fn killed_servers_lose_nothing_and_pay_once(url: Option<String>) {
     // Another process sees what is asked, and nothing is paid for looking.
     let listed = stage.inbox(&["list"]);
     let id = approval["request_id"].as_str().expect("an id");
-    for words in [id, r#"pay {"cents":95000,"to":"landlord"}"#, "session ada"] {
+    for words in [
+        id,
+        r#"pay {"cents":95000,"to":"landlord"}"#,
+        "session ada",
+        " GMT",
+    ] {
         assert!(listed.contains(words), "'{words}' is not in {listed}");
     }
     assert_eq!(stage.payments(), Vec::<String>::new());
