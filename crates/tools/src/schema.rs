@@ -1,7 +1,10 @@
 //! JSON Schema of arguments: compiled once, bounded, without network access.
+//!
+//! What fits a plain schema is told by a small check (`schema/plain.rs`); everything else, and what is wrong,
+//! by `jsonschema`.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use raf_core::{Error, Result, ToolDeclaration};
@@ -11,10 +14,12 @@ mod bounds;
 mod faults;
 mod graph;
 mod keywords;
+mod plain;
 mod walk;
 
 use graph::{Admission, Graph};
 pub(crate) use keywords::{Subschemas, subschemas_at};
+use plain::{PlainSchema, Verdict};
 
 /// A compiled schema. A cheap handle.
 ///
@@ -30,7 +35,9 @@ pub(crate) use keywords::{Subschemas, subschemas_at};
 pub struct CompiledSchema(Arc<Inner>);
 
 struct Inner {
-    validator: Validator,
+    /// Set if the schema is plain: then the validator is compiled when something seems not to fit.
+    plain: Option<PlainSchema>,
+    validator: OnceLock<Option<Validator>>,
     declaration: ToolDeclaration,
     graph: Graph,
 }
@@ -76,11 +83,19 @@ impl CompiledSchema {
             Ok(admission) => admission,
             Err(refusal) => return vec![ArgumentFault::new("", refusal)],
         };
-        if self.0.validator.is_valid(arguments) {
+        let told = admission == Admission::Whole;
+        let plain = self.0.plain.as_ref().filter(|_| told);
+        if plain.is_some_and(|plain| plain.check(arguments) == Verdict::Fits) {
+            return Vec::new();
+        }
+        let Some(validator) = self.0.validator() else {
+            return vec![ArgumentFault::new("", "do not fit the schema")];
+        };
+        if validator.is_valid(arguments) {
             return Vec::new();
         }
         match admission {
-            Admission::Whole => faults::collect(&self.0.validator, arguments, &self.0.declaration),
+            Admission::Whole => faults::collect(validator, arguments, &self.0.declaration),
             Admission::Untold => vec![ArgumentFault::new(
                 "",
                 "do not fit the schema, and are nested too deep to say where",
@@ -92,27 +107,60 @@ impl CompiledSchema {
     pub const MAX_FAULTS: usize = 8;
 }
 
+impl Inner {
+    /// The full validator. That of a plain schema is compiled by the first arguments that seem not to
+    /// fit; were it not one after all, which `plain` rules out, there would be none.
+    fn validator(&self) -> Option<&Validator> {
+        let compile = || {
+            let schema = document(&self.declaration);
+            let validator = schema.and_then(|schema| validator(&schema));
+            validator
+                .inspect_err(|fault| tracing::error!(fault, "a plain schema that is none"))
+                .ok()
+        };
+        self.validator.get_or_init(compile).as_ref()
+    }
+}
+
 fn compile(declaration: &ToolDeclaration) -> Result<CompiledSchema, String> {
+    let schema = document(declaration)?;
+    let graph = Graph::new(&schema)?;
+    let plain = match dialect(&schema) {
+        Draft::Draft202012 => PlainSchema::read(&schema),
+        _ => None,
+    };
+    let compiled = OnceLock::new();
+    if plain.is_none() {
+        let _ = compiled.set(Some(validator(&schema)?));
+    }
+    Ok(CompiledSchema(Arc::new(Inner {
+        plain,
+        validator: compiled,
+        declaration: declaration.clone(),
+        graph,
+    })))
+}
+
+/// The schema of a declaration, within bounds.
+fn document(declaration: &ToolDeclaration) -> Result<Value, String> {
     let mut schema = bounds::parse(declaration.parameters_json().get())?;
     refuse_other_than_objects(&schema)?;
     drop_unknown_dialect(&mut schema);
-    let graph = Graph::new(&schema)?;
-    let validator = jsonschema::options()
+    Ok(schema)
+}
+
+fn validator(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options()
         .offline()
-        .with_draft(dialect(&schema))
+        .with_draft(dialect(schema))
         .should_validate_formats(false)
         .with_pattern_options(
             PatternOptions::regex()
                 .size_limit(bounds::MAX_PATTERN_BYTES)
                 .dfa_size_limit(bounds::MAX_PATTERN_BYTES),
         )
-        .build(&schema)
-        .map_err(|error| faults::of_schema(&error))?;
-    Ok(CompiledSchema(Arc::new(Inner {
-        validator,
-        declaration: declaration.clone(),
-        graph,
-    })))
+        .build(schema)
+        .map_err(|error| faults::of_schema(&error))
 }
 
 fn refuse_other_than_objects(schema: &Value) -> Result<(), String> {

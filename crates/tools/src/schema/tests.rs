@@ -370,6 +370,22 @@ fn schemas_that_are_none() {
     }
 }
 
+/// Most programs never compile the validator: their models keep to plain schemas.
+#[test]
+fn the_validator_of_a_plain_schema_is_compiled_when_something_seems_not_to_fit() {
+    let plain = typed::<forms::Forms>();
+    let fits =
+        json!({"unit": "red", "external": {"Size": 3}, "tree": {"value": 1, "children": []}});
+    assert!(faults(&plain, &fits).is_empty());
+    assert!(plain.0.validator.get().is_none());
+    // It seems only: a float can be an integer.
+    assert!(faults(&plain, &json!({"untagged": 7.0})).is_empty());
+    assert!(plain.0.validator.get().is_some());
+
+    let other = compile(&json!({"type": "object", "properties": {"a": {"pattern": "^a$"}}}));
+    assert!(other.unwrap().0.validator.get().is_some());
+}
+
 #[test]
 fn drafts() {
     for uri in [
