@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::validator;
 use super::{PlainSchema, Verdict};
@@ -105,8 +105,8 @@ fn keywords(inner: impl Strategy<Value = Value> + Clone + 'static) -> BoxedStrat
     prop::collection::vec(keyword(inner), 1..4)
         .prop_map(|keywords| {
             let members = keywords.iter().filter_map(Value::as_object);
-            let members: Map<String, Value> = members.cloned().flatten().collect();
-            Value::Object(members)
+            let members = members.flatten();
+            object(members.map(|(name, value)| (name.as_str(), value.clone())))
         })
         .boxed()
 }
