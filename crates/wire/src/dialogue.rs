@@ -1,5 +1,6 @@
 //! The exchanges of one run, each from its request to the end of its reply: plain async functions.
 
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -53,24 +54,31 @@ pub struct Opened {
 }
 
 /// Sends one request, reads the reply, and says what it says: the whole of a run that is one exchange.
-pub async fn drive<R: WireReply>(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the arguments of an async function stand twice in its state, and these are large"
+)]
+pub fn drive<R: WireReply + Send>(
     setup: DialogueSetup,
     url: Address,
     body: Bytes,
     mut reply: R,
     restore: Restore,
     mut out: Emitter<AgentResponseUpdate>,
-) -> Result<()> {
-    let mut dialogue = Dialogue::begin(setup)?;
-    let mut opened = dialogue.post(&url, body).await?;
-    let finish = dialogue
-        .listen(&mut opened, &mut reply, &restore, &mut out)
-        .await?;
-    if reply.is_done() {
-        dialogue.drain(opened).await;
+) -> impl Future<Output = Result<()>> + Send {
+    async move {
+        let mut dialogue = Dialogue::begin(setup)?;
+        let mut opened = dialogue.post(&url, body).await?;
+        let finish = dialogue
+            .listen(&mut opened, &mut reply, &restore, &mut out)
+            .await?;
+        if reply.is_done() {
+            dialogue.read_rest(&mut opened).await;
+        }
+        drop(opened);
+        out.emit(AgentResponseUpdate::finish(finish)).await;
+        Ok(())
     }
-    out.emit(AgentResponseUpdate::finish(finish)).await;
-    Ok(())
 }
 
 impl Dialogue {
@@ -100,7 +108,7 @@ impl Dialogue {
     /// No connection, no reply in time, or a status that is not a good one.
     pub async fn post(&mut self, url: &Address, body: Bytes) -> Result<Opened> {
         let Self { setup, watch } = self;
-        open(setup, watch, setup.transport.post(url, body)).await
+        open(setup, watch, pin!(setup.transport.post(url, body))).await
     }
 
     /// Asks for a resource.
@@ -109,7 +117,7 @@ impl Dialogue {
     /// As [`post`](Dialogue::post).
     pub async fn get(&mut self, url: &Address) -> Result<Opened> {
         let Self { setup, watch } = self;
-        open(setup, watch, setup.transport.get(url)).await
+        open(setup, watch, pin!(setup.transport.get(url))).await
     }
 
     /// Reads the reply to its end and emits what it says. How it ended is not emitted, but returned.
@@ -124,11 +132,13 @@ impl Dialogue {
         out: &mut Emitter<AgentResponseUpdate>,
     ) -> Result<Finish> {
         let exchange = &mut opened.exchange;
-        reply.head(&exchange.head);
+        // Not kept while the reply is read.
+        reply.head(&std::mem::take(&mut exchange.head));
         let mut decoder = Decoder::new(&self.setup.limits);
         let mut clock = Clock::new(opened.first_byte, self.setup.timeouts);
         loop {
-            let read = self.watch.guard(clock.until(reply), exchange.read()).await;
+            let read = pin!(exchange.read());
+            let read = self.watch.guard(clock.until(reply), read).await;
             let step = take_in(read, &mut decoder, reply, &mut clock);
             if step.is_err() {
                 reply.abandon();
@@ -153,7 +163,7 @@ impl Dialogue {
         loop {
             let until = later(Instant::now(), setup.timeouts.idle);
             let late = || reporter.timeout("idle", setup.timeouts.idle);
-            let read = watch.guard(until, opened.exchange.read()).await;
+            let read = watch.guard(until, pin!(opened.exchange.read())).await;
             match read.map_err(|interrupted| interrupted.into_error(late))? {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                 Ok(None) => return Ok(body),
@@ -171,7 +181,7 @@ impl Dialogue {
     /// The run was cancelled, or its deadline passed.
     pub async fn pause(&mut self, wait: Duration) -> Result<()> {
         let until = later(Instant::now(), wait);
-        let never = std::future::pending::<()>();
+        let never = pin!(std::future::pending::<()>());
         match self.watch.guard(until, never).await {
             Err(Interrupted::TimedOut) | Ok(()) => Ok(()),
             Err(interrupted) => Err(interrupted.into_error(|| self.setup.reporter.truncated())),
@@ -181,9 +191,14 @@ impl Dialogue {
     /// Reads what is left of a reply that has ended, if it comes at once, so that the connection can
     /// be used again.
     pub async fn drain(&mut self, mut opened: Opened) {
+        self.read_rest(&mut opened).await;
+    }
+
+    async fn read_rest(&mut self, opened: &mut Opened) {
         let until = Instant::now() + DRAIN;
         loop {
-            match self.watch.guard(until, opened.exchange.read()).await {
+            let read = pin!(opened.exchange.read());
+            match self.watch.guard(until, read).await {
                 Ok(Ok(Some(_))) if Instant::now() < until => {}
                 Ok(Ok(None)) => {
                     // Lets the connection's own task put it back before the next request asks for one.
@@ -199,7 +214,7 @@ impl Dialogue {
 async fn open(
     setup: &DialogueSetup,
     watch: &mut Watch,
-    sent: impl Future<Output = Result<Exchange>>,
+    sent: Pin<&mut impl Future<Output = Result<Exchange>>>,
 ) -> Result<Opened> {
     let first_byte = later(Instant::now(), setup.timeouts.first_byte);
     let late = || {
@@ -220,13 +235,6 @@ async fn open(
         exchange,
         first_byte,
     })
-}
-
-impl Opened {
-    /// Status and headers.
-    pub fn head(&self) -> &crate::transport::Head {
-        &self.exchange.head
-    }
 }
 
 impl std::fmt::Debug for Dialogue {
@@ -325,7 +333,7 @@ async fn error_body(exchange: &mut Exchange, watch: &mut Watch, timeouts: &Timeo
     let mut body = Vec::new();
     while body.len() < ERROR_BODY {
         let until = Instant::now() + timeouts.idle.min(Duration::from_secs(10));
-        match watch.guard(until, exchange.read()).await {
+        match watch.guard(until, pin!(exchange.read())).await {
             Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
             _ => break,
         }

@@ -21,7 +21,7 @@ pub type HttpClient = reqwest::Client;
 pub struct Transport {
     kind: &'static EndpointKind,
     client: reqwest::Client,
-    headers: HeaderMap,
+    headers: Arc<HeaderMap>,
     signer: Option<Arc<dyn IRequestSigner>>,
 }
 
@@ -47,7 +47,7 @@ pub enum KeyHeader {
 }
 
 /// Status and headers of a reply.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Head {
     /// The HTTP status.
     pub status: u16,
@@ -57,11 +57,14 @@ pub struct Head {
 /// A reply whose head has come.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Its status and headers.
+    /// Its status and headers; taken when the reply is read.
     pub head: Head,
     /// What a signer added to the request: not to be told on.
     pub(crate) signed: Vec<String>,
     response: reqwest::Response,
+    /// The last piece of the body. While it is there, the client reads on into a new buffer; else it
+    /// would enlarge the one that it has, and copy what was read long ago along.
+    last: Option<Bytes>,
 }
 
 /// How reading a body failed.
@@ -121,7 +124,7 @@ impl Transport {
         Ok(Self {
             kind,
             client,
-            headers,
+            headers: Arc::new(headers),
             signer: None,
         })
     }
@@ -150,31 +153,35 @@ impl Transport {
         self.client
             .request(method, url.0.clone())
             .header(header::ACCEPT, "text/event-stream, application/json")
-            .headers(self.headers.clone())
+            .headers(HeaderMap::clone(&self.headers))
     }
 
     async fn exchange(&self, request: reqwest::RequestBuilder, url: &Address) -> Result<Exchange> {
         let refused = |error| send_error(error, url, self.kind);
-        let mut request = request.build().map_err(refused)?;
-        let signed = match &self.signer {
-            Some(signer) => sign(signer.as_ref(), &mut request).await?,
-            None => Vec::new(),
+        let request = request.build().map_err(refused)?;
+        let (request, signed) = match &self.signer {
+            Some(signer) => Box::pin(sign(signer.as_ref(), request)).await?,
+            None => (request, Vec::new()),
         };
-        let response = self.client.execute(request).await.map_err(refused)?;
+        let mut response = self.client.execute(request).await.map_err(refused)?;
         let head = Head {
             status: response.status().as_u16(),
-            headers: response.headers().clone(),
+            headers: detached(std::mem::take(response.headers_mut())),
         };
         Ok(Exchange {
             head,
             signed,
             response,
+            last: None,
         })
     }
 }
 
-/// Adds what the signer says of the request, and returns the values.
-async fn sign(signer: &dyn IRequestSigner, request: &mut reqwest::Request) -> Result<Vec<String>> {
+/// Adds what the signer says of the request; returns the values beside it.
+async fn sign(
+    signer: &dyn IRequestSigner,
+    mut request: reqwest::Request,
+) -> Result<(reqwest::Request, Vec<String>)> {
     let headers: Vec<(&str, &str)> = request
         .headers()
         .iter()
@@ -199,13 +206,27 @@ async fn sign(signer: &dyn IRequestSigner, request: &mut reqwest::Request) -> Re
         value.set_sensitive(true);
         request.headers_mut().insert(header, value);
     }
-    Ok(signed.into_iter().map(|(_, value)| value).collect())
+    let values = signed.into_iter().map(|(_, value)| value).collect();
+    Ok((request, values))
+}
+
+/// Headers in memory of their own: as they come they are slices of the read buffer of their connection,
+/// which would stay as long as they do.
+fn detached(mut headers: HeaderMap) -> HeaderMap {
+    for value in headers.values_mut() {
+        if let Ok(copy) = HeaderValue::from_bytes(value.as_bytes()) {
+            *value = copy;
+        }
+    }
+    headers
 }
 
 impl Exchange {
     /// The next bytes of the body; `None` at its clean end. Cancel-safe.
     pub async fn read(&mut self) -> Result<Option<Bytes>, ReadFault> {
-        self.response.chunk().await.map_err(ReadFault)
+        let next = self.response.chunk().await.map_err(ReadFault)?;
+        self.last.clone_from(&next);
+        Ok(next)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::catch_unwind;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -63,9 +63,8 @@ impl Watch {
     pub(crate) async fn guard<F: Future>(
         &mut self,
         until: Instant,
-        future: F,
+        mut future: Pin<&mut F>,
     ) -> Result<F::Output, Interrupted> {
-        let mut future = pin!(future);
         poll_fn(|context| {
             if self.cancellation.is_cancelled() {
                 return Poll::Ready(Err(Interrupted::Cancelled));
