@@ -38,7 +38,8 @@ pub struct ResponseFold {
     usage: ReportedUsage,
     metadata: ResponseMetadata,
     pending: Vec<PendingCall>,
-    finish: Option<Finish>,
+    /// Boxed: it is large, and there for a moment only.
+    finish: Option<Box<Finish>>,
 }
 
 #[derive(Debug)]
@@ -115,7 +116,7 @@ impl ResponseFold {
             AgentResponseUpdate::Finish { finish } => {
                 self.close(MessageStatus::Complete);
                 self.mark_paused(finish);
-                self.finish = Some((**finish).clone());
+                self.finish = Some(finish.clone());
             }
             AgentResponseUpdate::ToolCallArgs { .. }
             | AgentResponseUpdate::ToolStarted { .. }
@@ -171,7 +172,7 @@ impl ResponseFold {
         if finish.run_usage.is_empty() {
             finish.run_usage = finish.usage.clone();
         }
-        Ok(AgentResponse::new(self.messages, finish, self.metadata))
+        Ok(AgentResponse::new(self.messages, *finish, self.metadata))
     }
 
     /// The error of a stream that failed, with what the leg had done, unless it says so already.

@@ -87,19 +87,30 @@ pub(super) fn forbids_calls(request: &ChatClientRunOptions, wanted: Option<&Tool
 }
 
 /// Makes one model request.
-pub(super) async fn request(
+pub(super) fn request(
     inner: &Arc<dyn IChatClient>,
     leg: &mut Leg,
     messages: Vec<ChatMessage>,
     options: ChatClientRunOptions,
-) -> Reply {
+) -> impl Future<Output = Reply> + Send {
+    exchange(inner, leg, Box::new(Request { messages, options }))
+}
+
+/// What is sent. Boxed: as it is, it would stand in the state of each future that it passes through, and
+/// of all around, for as long as the reply takes.
+struct Request {
+    messages: Vec<ChatMessage>,
+    options: ChatClientRunOptions,
+}
+
+async fn exchange(inner: &Arc<dyn IChatClient>, leg: &mut Leg, request: Box<Request>) -> Reply {
     let round = leg.run.counters.rounds;
     leg.run.counters.rounds += 1;
     leg.first_request = false;
     let before = leg.new_messages().len();
-    let span = chat_span(inner, &options);
+    let span = chat_span(inner, &request.options);
     let mut forward = Forward::default();
-    let end = forward.run(inner, leg, messages, options, &span).await;
+    let end = forward.run(inner, leg, request, &span).await;
     let status = match &end {
         ReplyEnd::Whole {
             reason: FinishReason::Length | FinishReason::ContentFilter,
@@ -131,6 +142,8 @@ struct Forward {
     begun: BTreeSet<u32>,
     /// Calls of the open message that are whole.
     whole: BTreeSet<u32>,
+    /// The call whose text comes: it has begun and is not whole.
+    current: Option<u32>,
     /// Tokens of attempts that were given up.
     given_up: Usage,
     /// The last report of the present attempt.
@@ -142,21 +155,23 @@ impl Forward {
         &mut self,
         inner: &Arc<dyn IChatClient>,
         leg: &mut Leg,
-        messages: Vec<ChatMessage>,
-        options: ChatClientRunOptions,
+        request: Box<Request>,
         span: &Span,
     ) -> ReplyEnd {
         let mut stopped = Box::pin(leg.stopped());
-        let opened = tokio::select! {
-            biased;
-            stop = &mut stopped => return ReplyEnd::Stopped(stop),
-            opened = inner.run(&messages, options).instrument(span.clone()) => opened,
+        let mut updates = {
+            let Request { messages, options } = *request;
+            let opened = inner.run(&messages, options).instrument(span.clone());
+            let opened = tokio::select! {
+                biased;
+                stop = &mut stopped => return ReplyEnd::Stopped(stop),
+                opened = opened => opened,
+            };
+            match opened {
+                Ok(updates) => updates,
+                Err(error) => return ReplyEnd::Failed(error),
+            }
         };
-        let mut updates = match opened {
-            Ok(updates) => updates,
-            Err(error) => return ReplyEnd::Failed(error),
-        };
-        drop(messages);
         // Whom the token wakes by now; a flag wakes nobody, and is looked at at each wait. Compared by
         // the data: the tables have several addresses in some builds.
         let looks_always = leg.options.cancellation.has_flag();
@@ -233,15 +248,19 @@ impl Forward {
                     return;
                 }
             }
+            AgentResponseUpdate::ToolCallArgs { position, .. }
+                if self.current == Some(*position) => {}
             AgentResponseUpdate::ToolCallArgs { position, .. } => {
                 self.begin(leg, *position, ToolCallHead::default()).await;
                 if self.whole.contains(position) {
                     return;
                 }
+                self.current = Some(*position);
             }
             AgentResponseUpdate::ToolCallEnd { position, call } => {
                 let head = ToolCallHead::new(call.id(), call.name());
                 self.begin(leg, *position, head).await;
+                self.current = None;
                 if !self.whole.insert(*position) {
                     return;
                 }
@@ -250,6 +269,7 @@ impl Forward {
             AgentResponseUpdate::AttemptReset { .. } => {
                 self.begun.clear();
                 self.whole.clear();
+                self.current = None;
                 if let Some(usage) = self.reported.take() {
                     self.given_up += &usage;
                 }
