@@ -31,7 +31,8 @@ pub enum Reload {
     /// opened again, for a fresh client; the conversation goes to JSON and back.
     Reopened(DurableStore),
     /// As reopened, but nobody closes the store: the next process finds what is there at that moment,
-    /// hours later. Where the caller drops a leg, that moment is before the drop.
+    /// hours later. Where the caller drops a leg, that moment is before the drop. A leg that brings nothing
+    /// but answers goes on by the store alone: they are kept there, and the messages come from its journal.
     Killed(DurableStore),
 }
 

@@ -96,20 +96,9 @@ impl Kept {
 
     /// I6, B2: who knows nothing but the journal has the conversation that the caller has.
     fn holds(&self, conversation: &[ChatMessage], faults: &mut Vec<String>) {
-        let steps = self
-            .journal
-            .iter()
-            .filter(|entry| entry.kind == JournalKind::Step);
-        let kept: Vec<ChatMessage> = steps
-            .flat_map(|entry| [messages(entry, "input"), messages(entry, "messages")])
-            .flatten()
-            .collect();
+        let kept = in_order(&self.journal);
         let (kept, expected) = (normalise(&kept), normalise(conversation));
-        // What a leg's end adds to a message, whose run it is, stands in the record.
-        let same = |(one, other): (&ChatMessage, &ChatMessage)| {
-            one.role() == other.role() && one.contents() == other.contents()
-        };
-        if kept.len() != expected.len() || !kept.iter().zip(&expected).all(same) {
+        if !is_same(&kept, &expected) {
             let lines = |messages: &[ChatMessage]| {
                 let lines = Line::of(messages).into_iter();
                 lines.map(|line| line.to_string()).collect::<Vec<_>>()
@@ -120,6 +109,38 @@ impl Kept {
             ));
         }
     }
+}
+
+/// The messages that the journal of a run holds.
+pub(crate) async fn transcript(store: &dyn IRunStore, run_id: &RunId) -> Result<Vec<ChatMessage>> {
+    let journal = store.journal(&JournalKey::root(run_id.clone()), 0).await?;
+    Ok(in_order(&journal))
+}
+
+fn in_order(journal: &[JournalEntry]) -> Vec<ChatMessage> {
+    let steps = journal
+        .iter()
+        .filter(|entry| entry.kind == JournalKind::Step);
+    let messages = steps.flat_map(|entry| [messages(entry, "input"), messages(entry, "messages")]);
+    messages.flatten().collect()
+}
+
+/// Whether these are the same but for what a leg's end adds to a message, which stands in the record.
+pub(crate) fn is_same(some: &[ChatMessage], others: &[ChatMessage]) -> bool {
+    some.len() == others.len() && some.iter().zip(others).all(|(a, b)| is_same_message(a, b))
+}
+
+/// Whether these are the same but for whose run they ask for.
+pub(crate) fn is_same_message(one: &ChatMessage, other: &ChatMessage) -> bool {
+    let unmarked = |message: &ChatMessage| {
+        let mut json = serde_json::to_value(message).unwrap_or_default();
+        if let Some(members) = json.as_object_mut() {
+            members.remove("raf_run_id");
+            members.remove("raf_round");
+        }
+        json
+    };
+    unmarked(one) == unmarked(other)
 }
 
 fn messages(entry: &JournalEntry, member: &str) -> Vec<ChatMessage> {

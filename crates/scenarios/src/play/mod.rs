@@ -16,6 +16,7 @@ mod model;
 mod player;
 mod server;
 mod store;
+mod store_alone;
 mod watch;
 
 pub(crate) use canonical::is_model_error;

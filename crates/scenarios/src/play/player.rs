@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use raf_core::{ChatMessage, IChatClient, PausedRun, ToolCall, ToolDeclaration, ToolResult};
+use raf_core::{ChatMessage, IChatClient, PausedRun, RunId, ToolCall, ToolDeclaration, ToolResult};
 use raf_testing::{ScriptedRequest, ScriptedTool, ToolLog};
 use raf_tools::{ITool, ToolRegistry, ToolRegistryBuilder};
 use tokio::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use super::leg::Leg;
 use super::log::Log;
 use super::model::Model;
 use super::store::Store;
+use super::store_alone::StoreAlone;
 use super::watch::Watch;
 use super::{canonical, legs};
 use crate::format::{Config, Gate, Message, Mode, Role, Tool, Visibility};
@@ -284,9 +285,25 @@ impl<'a> Player<'a> {
             tools: self.registry(Visibility::Offered)?,
             options,
         });
-        let client = self.watch.above(stack);
+        let client = self.watch.above(match self.waiting_run() {
+            Some(run_id) => Arc::new(StoreAlone {
+                inner: stack,
+                store: self.store.shared(),
+                watch: self.watch.clone(),
+                run_id,
+            }),
+            None => stack,
+        });
         self.client = Some(Arc::clone(&client));
         Ok(client)
+    }
+
+    /// The run that waits, where a killed process has nothing but the store.
+    fn waiting_run(&self) -> Option<RunId> {
+        let last = self.legs.last()?;
+        let is_killed = matches!(self.way.reload, Reload::Killed(_));
+        let waits = is_killed && !last.pending().is_empty();
+        last.run_id().filter(|_| waits)
     }
 
     /// Notes what the leg came to, for comparing the ways.

@@ -14,6 +14,8 @@ use raf_core::{
 };
 use raf_testing::{Probe, ScriptedRequest, ToolLog};
 
+use super::kept::is_same_message;
+
 /// One item of a stream.
 pub(crate) type Item = Result<AgentResponseUpdate>;
 
@@ -80,6 +82,8 @@ struct State {
     logs: Vec<(String, ToolLog)>,
     probe: Option<Probe>,
     hook: Option<Hook>,
+    /// Messages of the caller whose marks count as sent.
+    marked: Vec<ChatMessage>,
 }
 
 impl Watch {
@@ -96,6 +100,12 @@ impl Watch {
         self.lock().hook = Some(Arc::new(hook));
     }
 
+    /// Until the leg is taken, a message that is sent counts as this one of the caller's if it is the same
+    /// but for whose run it asks for: a journal does not say so.
+    pub(crate) fn marks_are_those_of(&self, messages: &[ChatMessage]) {
+        self.lock().marked = messages.to_vec();
+    }
+
     /// From now on the leg's stream is not polled: whoever holds it is about to drop it.
     pub(crate) fn hold(&self) {
         self.0.dropped.store(true, Ordering::SeqCst);
@@ -105,6 +115,7 @@ impl Watch {
     pub(crate) fn take(&self) -> Seen {
         let mut state = self.lock();
         state.hook = None;
+        state.marked.clear();
         std::mem::take(&mut state.seen)
     }
 
@@ -160,11 +171,17 @@ impl Watch {
         nested: bool,
     ) -> usize {
         let mut state = self.lock();
+        let as_marked = |message: &ChatMessage| {
+            let mut marked = state.marked.iter();
+            let own = marked.find(|own| is_same_message(own, message));
+            own.unwrap_or(message).clone()
+        };
+        let messages: Vec<ChatMessage> = messages.iter().map(as_marked).collect();
         let items_before = state.seen.items.len();
         let requests = state.seen.requests_of(nested);
         let index = requests.len();
         requests.push(SeenRequest {
-            request: ScriptedRequest::new(index, messages, options),
+            request: ScriptedRequest::new(index, &messages, options),
             items_before,
             updates: Vec::new(),
             ended: None,
