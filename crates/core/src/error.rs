@@ -5,13 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::response::LegSnapshot;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, as a value to match on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The key is missing, unknown or revoked (HTTP 401).
@@ -33,6 +36,7 @@ pub enum ErrorKind {
     /// The request is too large for the provider's door (HTTP 413).
     PayloadTooLarge,
     /// The provider failed (HTTP 5xx).
+    #[serde(rename = "server_error")]
     Server,
     /// The provider is overloaded (HTTP 529, 503).
     Overloaded,
@@ -113,7 +117,8 @@ impl fmt::Display for ErrorKind {
 }
 
 /// Whether the same request can succeed if it is made again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RetryStatus {
     /// It fails again.
     Permanent,

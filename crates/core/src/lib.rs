@@ -24,6 +24,7 @@ mod run_store;
 mod session;
 mod session_store;
 mod session_view;
+mod step_host;
 mod update;
 mod usage;
 
@@ -67,6 +68,10 @@ pub use run_store::{
 pub use session::{BusyPolicy, ISession, Session, SessionChange, SessionLease, SessionRecord};
 pub use session_store::{ISessionStore, InMemorySessionStore};
 pub use session_view::SessionView;
+pub use step_host::{
+    BatchBody, DirectStepHost, DurableStepHost, IStepHost, IStepRecorder, Step, StepBody, StepCall,
+    StepEntry, StepEvent,
+};
 pub use tokio_util::sync::CancellationToken;
 pub use update::{
     AgentResponseUpdate, ErrorNotice, InterruptNotice, NestedUpdate, ResponseMetadata, ToolCallHead,

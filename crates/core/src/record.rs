@@ -33,6 +33,10 @@ pub struct RunRecord {
     pub run_id: RunId,
     /// Counts the writes: a write names the revision that it is based on.
     pub revision: u64,
+    /// The leg that wrote it, where a host replays the steps of the run: a leg that is taken up may write
+    /// over what it wrote itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer: Option<String>,
     /// The session that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -80,6 +84,7 @@ impl RunRecord {
             format: FORMAT,
             run_id,
             revision: 0,
+            writer: None,
             session_id: None,
             closed: false,
             working: false,

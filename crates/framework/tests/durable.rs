@@ -243,12 +243,15 @@ async fn k12_k13_entries_hold_only_what_is_new_under_stable_names() {
     assert_eq!(
         steps,
         [
-            "leg/0/begin",
+            "begin",
+            "round/0/model",
             "round/0/plan",
             "round/0/batch",
+            "round/1/model",
             "round/1/plan",
             "round/1/batch",
-            "leg/0/end"
+            "round/2/model",
+            "end"
         ]
     );
     let settled = entries

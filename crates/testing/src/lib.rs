@@ -9,6 +9,7 @@ mod polls;
 mod probe;
 #[cfg(feature = "random")]
 pub mod random;
+mod replay;
 mod reply;
 mod request;
 mod script;
@@ -23,6 +24,7 @@ pub use faulty_run_store::{FaultyRunStore, RecordWrite, WriteFault};
 pub use latch::Latch;
 pub use polls::{Interrupted, PollRun, cancel_after_polls, drop_after_polls, poll_n};
 pub use probe::Probe;
+pub use replay::{RecordedStep, ReplayHost, ReplayedChatClient};
 pub use reply::Reply;
 pub use request::{ScriptedRequest, outcome_word, transcript_lines};
 pub use scripted::ScriptedChatClient;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raf_core::{Cancellation, Content, Extensions, NestedUpdate, Occurrence, RoundUsage, RunId};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The context of one call. Cheap to clone; it may outlive the call, and then does nothing.
@@ -34,7 +35,8 @@ struct NestedSink {
 
 /// What a run nested in a call has used. It goes to the run around it when the body ends, however that
 /// is, and counts there.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct NestedReport {
     /// Its model requests, tagged with the run that made each.

@@ -30,8 +30,9 @@ pub use error::{Interrupt, ToolError, ToolErrorKind};
 pub use execution::{
     Applied, Batch, BatchCall, BatchContext, BatchEvent, CallState, DoneCall, ErrorPolicy,
     ExecuteOptions, Execution, ExecutionMode, ExecutionOptions, ExecutionUpdate, FinishedCall,
-    HoldPolicy, OpenBatch, Preparation, PreparedCall, QueuedCall, ReadyCall, ResultDigest,
-    SettledCall, ToolExecutor, UnknownToolPolicy, address_of, cancelled, check_runtime, rejection,
+    HoldPolicy, ICallRecorder, OpenBatch, Preparation, PreparedCall, QueuedCall, ReadyCall,
+    ResultDigest, SettledCall, StartingCall, ToolExecutor, UnknownToolPolicy, address_of,
+    cancelled, check_runtime, rejection,
 };
 pub use function::{
     FunctionTool, IntoToolOutput, IntoToolValue, Json, ToolParams, dynamic_tool, parameters_schema,

@@ -120,6 +120,9 @@ pub struct ToolLimits {
     pub idempotent: bool,
     /// Whether the body is an agent: it holds no shared permit, and has no deadline by default.
     pub agent_backed: bool,
+    /// Whether a body that is entered again with the same key goes on where it was, from a journal of its
+    /// own, so that nothing that it did is done twice: a run nested in a durable run does. Default: no.
+    pub self_resuming: bool,
     /// Whether calls with the same arguments and result are its way to wait for something, so that
     /// they do not count as lack of progress. Default: no.
     pub polling: bool,
@@ -166,6 +169,12 @@ impl ToolLimits {
     /// Says that the body is an agent.
     pub fn with_agent_backed(mut self, agent_backed: bool) -> Self {
         self.agent_backed = agent_backed;
+        self
+    }
+
+    /// Says that a body that is entered again goes on where it was.
+    pub fn with_self_resuming(mut self, self_resuming: bool) -> Self {
+        self.self_resuming = self_resuming;
         self
     }
 

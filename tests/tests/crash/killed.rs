@@ -14,8 +14,8 @@ use crate::child::{AHEAD, LEASE, Task};
 use crate::plan;
 use raf_tests::backend::Backend;
 
-/// What the plan of the run comes to: 28 moments, of which each has two sides.
-const KILL_POINTS: usize = 56;
+/// What the plan of the run comes to: 32 moments, of which each has two sides.
+const KILL_POINTS: usize = 64;
 
 /// The tools that may not be entered twice.
 const ONCE: [&str; 3] = ["pay", "transfer", "probe"];
@@ -91,7 +91,8 @@ async fn recorded(backend: &Backend, run_id: &RunId) -> BTreeMap<Occurrence, Too
     let mut results = BTreeMap::new();
     for entry in entries {
         let found: Vec<ToolResult> = if entry.kind == JournalKind::Settled {
-            vec![serde_json::from_value(entry.value["result"].clone()).expect("a result")]
+            let result = entry.value["value"]["result"].clone();
+            vec![serde_json::from_value(result).expect("a result")]
         } else {
             let messages = messages(&entry.value, "messages");
             let found = messages.iter().flat_map(ChatMessage::tool_results);
@@ -191,6 +192,7 @@ async fn judge(backend: &Backend, run_id: &RunId, kill: &Kill) {
             ),
             ToolOutcome::Unknown => {
                 assert_ne!(call.name(), "look", "{place}: it is idempotent");
+                assert_ne!(call.name(), "expert", "{place}: it is a run of its own");
                 assert!(
                     kill.in_flight.contains(call.id()),
                     "{place}: {} was not in flight",

@@ -19,6 +19,9 @@ pub struct CallFacts {
     /// A person approved its arguments.
     #[serde(skip_serializing_if = "is_false")]
     pub approved: bool,
+    /// A person, a rule or a policy decided on its arguments.
+    #[serde(skip_serializing_if = "is_false")]
+    pub decided: bool,
     /// A person changed its arguments.
     #[serde(skip_serializing_if = "is_false")]
     pub edited: bool,
@@ -31,6 +34,9 @@ pub struct CallFacts {
     /// Its body has ended: only what is around it is entered again.
     #[serde(skip_serializing_if = "is_false")]
     pub body_ended: bool,
+    /// Why a person is asked, where the request is not made yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The answer that it has not seen yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<CallAnswer>,

@@ -55,6 +55,11 @@ impl RunClaim {
 pub struct ClaimWatch(Weak<Held>);
 
 impl ClaimWatch {
+    /// The claim itself, if somebody has it still.
+    pub fn upgrade(&self) -> Option<RunClaim> {
+        self.0.upgrade().map(RunClaim)
+    }
+
     /// Whether somebody has the claim still.
     pub fn is_live(&self) -> bool {
         self.0.strong_count() > 0

@@ -278,7 +278,9 @@ fn options_within(
     passed = passed.without_provider_tools();
     passed.extensions.lay_over(&options.extensions);
     options.extensions = passed.extensions;
+    let durable = outer.and_then(|outer| outer.durable.clone());
     options.extensions.insert(NestedIn {
+        root: durable.as_ref().map(|durable| durable.root.clone()),
         run_id: run_id.clone(),
         parent: context.run_id().clone(),
         allowance: Arc::clone(allowance),
@@ -290,5 +292,5 @@ fn options_within(
     };
     options
         .with_cancellation(context.cancellation().clone())
-        .with_run_store(Arc::new(NestedRunStore::new(rules)))
+        .with_run_store(Arc::new(NestedRunStore::new(rules, durable)))
 }

@@ -1,26 +1,34 @@
-//! The store of a nested run: its record lives in that of the run around it; what a person allowed once
-//! and for all is shared.
+//! The store of a nested run: its record lives in that of the run around it, or in its journal if that run
+//! is durable; what a person allowed once and for all is shared.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use raf_core::{
-    ApprovalRule, ClaimOutcome, IRunStore, InMemoryRunStore, Result, RunClaim, RunId, RunRecord,
-    WriteOutcome,
+    ApprovalRule, ClaimOutcome, IRunStore, InMemoryRunStore, JournalEntry, JournalKey, Result,
+    RunClaim, RunId, RunRecord, WriteOutcome,
 };
+
+use crate::function_invoking::DurableRun;
 
 /// Keeps records while the body runs, and rules in the store of the outer run.
 #[derive(Debug)]
 pub(super) struct NestedRunStore {
     records: InMemoryRunStore,
-    rules: Arc<dyn IRunStore>,
+    outer: Arc<dyn IRunStore>,
+    /// Set if the run around is durable.
+    durable: Option<DurableRun>,
 }
 
 impl NestedRunStore {
-    /// An empty one, with the rules of this store.
-    pub(super) fn new(rules: Arc<dyn IRunStore>) -> Self {
+    /// An empty one, with the rules of this store, and its journals if the run around is durable.
+    pub(super) fn new(outer: Arc<dyn IRunStore>, durable: Option<DurableRun>) -> Self {
         let records = InMemoryRunStore::new();
-        Self { records, rules }
+        Self {
+            records,
+            outer,
+            durable,
+        }
     }
 }
 
@@ -59,10 +67,35 @@ impl IRunStore for NestedRunStore {
     }
 
     async fn remember(&self, scope: &str, rule: ApprovalRule) -> Result<()> {
-        self.rules.remember(scope, rule).await
+        self.outer.remember(scope, rule).await
     }
 
     async fn remembered(&self, scope: &str) -> Result<Vec<ApprovalRule>> {
-        self.rules.remembered(scope).await
+        self.outer.remembered(scope).await
+    }
+
+    fn is_durable(&self) -> bool {
+        self.durable.is_some()
+    }
+
+    /// Fenced by the claim of the outermost run: the store of each run around puts that of its own leg in
+    /// the place of the one that it is given.
+    async fn append(
+        &self,
+        key: &JournalKey,
+        _: &RunClaim,
+        base: u64,
+        entries: &[JournalEntry],
+        record: Option<&RunRecord>,
+    ) -> Result<WriteOutcome> {
+        let durable = self.durable.as_ref();
+        let Some(claim) = durable.and_then(|durable| durable.claim.upgrade()) else {
+            return Ok(WriteOutcome::ClaimLost);
+        };
+        self.outer.append(key, &claim, base, entries, record).await
+    }
+
+    async fn journal(&self, key: &JournalKey, from: u64) -> Result<Vec<JournalEntry>> {
+        self.outer.journal(key, from).await
     }
 }

@@ -73,7 +73,7 @@ impl AgentTool {
             declaration: ToolDeclaration::new(name, description).with_parameters(&parameters),
             client,
             options: ChatClientRunOptions::new(),
-            limits: ToolLimits::new().with_agent_backed(true),
+            limits: as_agent(ToolLimits::new()),
         }
     }
 
@@ -85,9 +85,14 @@ impl AgentTool {
 
     /// Sets limits of its calls, a deadline for instance. It stays known as an agent.
     pub fn with_limits(mut self, limits: ToolLimits) -> Self {
-        self.limits = limits.with_agent_backed(true);
+        self.limits = as_agent(limits);
         self
     }
+}
+
+/// The run of an agent has a journal of its own within that of a durable run (steps.md, K5).
+fn as_agent(limits: ToolLimits) -> ToolLimits {
+    limits.with_agent_backed(true).with_self_resuming(true)
 }
 
 impl AgentRuntime {

@@ -17,6 +17,9 @@ pub(super) struct Counters {
     calls_of_turn: u32,
     failed_rounds: u32,
     tools: BTreeMap<String, ToolCounters>,
+    /// The last round whose results were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted: Option<u32>,
     /// What the runs around this one allow it just now; no part of the record.
     #[serde(skip)]
     allowed: Option<u32>,
@@ -88,6 +91,21 @@ impl Counters {
     /// A message of the user begins a new turn.
     pub(super) fn begin_turn(&mut self) {
         self.calls_of_turn = 0;
+    }
+
+    /// The calls that were made.
+    pub(super) fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// Whether the results of this round are counted.
+    pub(super) fn has_counted(&self, round: u32) -> bool {
+        self.counted == Some(round)
+    }
+
+    /// The results of this round are.
+    pub(super) fn set_counted(&mut self, round: u32) {
+        self.counted = Some(round);
     }
 
     /// Counts the results of a round, in call order: tool and outcome each.

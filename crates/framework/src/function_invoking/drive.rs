@@ -1,29 +1,26 @@
 //! The loop, readable as the contract: begin or resume, ask the model, plan, run the tools, go round.
+//! Each part is a step: what is decided between them is decided from their values alone.
 
 use std::sync::Arc;
 
-use raf_core::{
-    AgentResponseUpdate, BudgetLimit, ChatMessage, ClosedReason, Content, Error, ErrorKind,
-    FinishReason, MessageRole, MessageSource, Result, SkipReason, ToolCall, ToolOutcome,
-};
-use raf_tools::{ToolOptionsExt, ToolSet};
+use raf_core::{BudgetLimit, ClosedReason, Error, ErrorKind, FinishReason, Result};
+use serde::{Deserialize, Serialize};
 
 use super::FunctionInvokingChatClient;
 use super::durable;
-use super::execute::{self, BatchEnd, execute};
-use super::hooks::{self, HooksEnd};
-use super::leg::{Leg, Run, Stop};
-use super::plan::{self, BatchPlan, ReplyKind, RoundFacts};
-use super::policy::PolicyFacts;
+use super::execute::BatchEnd;
+use super::leg::Leg;
+use super::options::FunctionInvokingOptions;
 use super::records;
-use super::resume::{self, Beginning};
-use super::round::{self, Reply, ReplyEnd};
-use super::steer::{STOPPED_BY_HOOK, append_context, fill, hook_end, take_inbox, veto};
-
-/// What the model is told when it said nothing.
-const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
+use super::run::Stop;
+use super::steps::{
+    Ask, Asked, BatchWork, Before, Begin, Close, Planned, Planning, RunEnd, Steering, Steps, Turn,
+    Way, batch, step,
+};
 
 /// How a leg ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum LegEnd {
     /// The run ends.
     Finish(FinishReason),
@@ -35,7 +32,8 @@ pub(super) enum LegEnd {
 
 /// Drives a leg to its terminal item.
 pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<()> {
-    let end = if leg.store.is_durable() {
+    leg.steps = Steps::of(&mut leg.options, &leg.store, &leg.claim)?;
+    let end = if leg.is_durable() {
         let (store, claim) = (Arc::clone(&leg.store), leg.claim.clone());
         let held = leg.held.clone();
         durable::while_held(store, claim, held, legs_end(client, leg)).await
@@ -46,36 +44,37 @@ pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) ->
         Ok(end) => end,
         Err(error) => return Err(fail(leg, error).await),
     };
-    match end {
+    let reason = match end {
         LegEnd::Pause(reason) => {
             let paused = match records::release(leg).await {
                 Ok(paused) => paused,
                 Err(error) => return Err(leg.failure(error)),
             };
             leg.finish(reason, paused).await;
+            return Ok(());
         }
-        LegEnd::Finish(reason) => {
-            let reason = close(leg, reason).await?;
-            leg.finish(reason, None).await;
-        }
-        LegEnd::Stopped(Stop::Deadline) => {
-            let reason = FinishReason::Budget(BudgetLimit::Deadline);
-            let reason = close(leg, reason).await?;
-            leg.finish(reason, None).await;
-        }
+        LegEnd::Finish(reason) => reason,
+        LegEnd::Stopped(Stop::Deadline) => FinishReason::Budget(BudgetLimit::Deadline),
         LegEnd::Stopped(Stop::Cancelled) => {
             let error = Error::new(ErrorKind::Cancelled, "the run was cancelled");
             return Err(fail(leg, error).await);
         }
+    };
+    let end = RunEnd::Finished(reason.clone());
+    if let Err(error) = close(leg, ClosedReason::Cancelled, end).await {
+        return Err(leg.failure(error));
     }
+    leg.finish(reason, None).await;
     Ok(())
 }
 
-async fn close(leg: &mut Leg, reason: FinishReason) -> Result<FinishReason> {
-    match records::close(leg, ClosedReason::Cancelled).await {
-        Ok(()) => Ok(reason),
-        Err(error) => Err(leg.failure(error)),
+/// Closes the record of the run, if there is one.
+async fn close(leg: &mut Leg, reason: ClosedReason, end: RunEnd) -> Result<()> {
+    if leg.run.record.is_none() && (leg.steps.is_none() || leg.is_durable()) {
+        return Ok(());
     }
+    step(leg, Close { reason, end }).await?;
+    records::let_go(leg).await
 }
 
 /// The terminal error: the run ends, unless calls wait; what keeps its record from being closed is
@@ -83,7 +82,7 @@ async fn close(leg: &mut Leg, reason: FinishReason) -> Result<FinishReason> {
 async fn fail(leg: &mut Leg, error: Error) -> Error {
     if leg.pending.is_empty()
         && !durable::leaves_open(leg, &error)
-        && let Err(second) = records::close(leg, ClosedReason::Cancelled).await
+        && let Err(second) = close(leg, ClosedReason::Cancelled, RunEnd::failed(&error)).await
     {
         tracing::warn!(error = %second, "the record of a failed run could not be closed");
     }
@@ -91,37 +90,35 @@ async fn fail(leg: &mut Leg, error: Error) -> Error {
 }
 
 async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {
-    let options = client.options();
-    if let Some(stop) = leg.stop() {
-        // What an earlier leg left open still waits: the caller must see it (C3).
-        match resume::waiting(leg).await {
-            Ok(waiting) => leg.pending = waiting,
-            Err(error) => tracing::warn!(%error, "what waits could not be looked up"),
-        }
-        return Ok(LegEnd::Stopped(stop));
-    }
-    let tools = match tools_or_stop(client, leg).await? {
-        Ok(tools) => tools,
-        Err(stop) => return Ok(LegEnd::Stopped(stop)),
-    };
+    let begun = step(leg, Begin { client }).await?;
+    let options = Steering::steer(begun.steering.as_ref(), client.options());
+    let options = &*options;
     let mut last_words = None;
-    match resume::begin(leg, &tools, options).await? {
-        Beginning::Ask => append_context(leg).await,
-        Beginning::Continue => {}
-        Beginning::StillWaiting(mut batch) => {
-            return Ok(LegEnd::Pause(execute::pause(&mut batch, leg).await?));
+    match begun.way {
+        Way::Ask => {}
+        Way::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
+        Way::Ended(RunEnd::Failed(error)) => return Err(error.into()),
+        Way::Ended(RunEnd::Finished(reason)) => return Ok(LegEnd::Finish(reason)),
+        Way::Ended(RunEnd::Superseded) => {
+            return Err(Error::misuse("the run was superseded by a new message"));
         }
-        Beginning::GoOn { batch, superseded } => {
-            let end = leg.run.batch_end.take();
-            let plan = BatchPlan { batch, end };
-            match run_batch(client, leg, plan, superseded).await? {
+        Way::StillWaiting => {
+            let work = BatchWork::waiting(client, options);
+            return Ok(match batch(leg, work).await? {
+                BatchEnd::Pause(reason) | BatchEnd::End(reason) => LegEnd::Pause(reason),
+                BatchEnd::Stopped(stop) => LegEnd::Stopped(stop),
+                BatchEnd::GoOn => LegEnd::Pause(FinishReason::AwaitingApproval),
+            });
+        }
+        Way::GoOn { superseded } => {
+            let work = BatchWork::resumed(client, options, superseded);
+            match batch(leg, work).await? {
                 BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
                 BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),
                 // A new turn of the user begins a new run.
                 _ if superseded => {
-                    records::close(leg, ClosedReason::Superseded).await?;
-                    leg.run = Run::new();
-                    append_context(leg).await;
+                    close(leg, ClosedReason::Superseded, RunEnd::Superseded).await?;
+                    step(leg, Turn).await?;
                 }
                 BatchEnd::End(FinishReason::ToolRetryLimit) if options.wrap_up => {
                     last_words = Some(FinishReason::ToolRetryLimit);
@@ -131,120 +128,66 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
             }
         }
     }
-    rounds(client, leg, last_words).await
+    rounds(client, options, leg, last_words).await
 }
 
 /// Goes round until the run ends or waits. `last_words`: a failure limit ended the run, which grants
 /// one more request without tools.
 async fn rounds(
     client: &FunctionInvokingChatClient,
+    options: &FunctionInvokingOptions,
     leg: &mut Leg,
     mut last_words: Option<FinishReason>,
 ) -> Result<LegEnd> {
-    let options = client.options();
-    records::open(leg).await?;
     loop {
-        if let Some(stop) = leg.stop() {
-            return Ok(LegEnd::Stopped(stop));
-        }
-        if let Some(end) = leg.run.counters.round_end(options) {
-            return Ok(LegEnd::Finish(last_words.unwrap_or(end)));
-        }
-        if leg.is_out_of_time(options) {
-            let limit = FinishReason::Budget(BudgetLimit::WallTime);
-            return Ok(LegEnd::Finish(limit));
-        }
-        take_inbox(leg).await;
-        let tools = match tools_or_stop(client, leg).await? {
-            Ok(tools) => tools,
-            Err(stop) => return Ok(LegEnd::Stopped(stop)),
+        let before = Before {
+            client,
+            options,
+            last_words: last_words.as_ref(),
         };
-        records::begin_round(leg).await?;
+        if let Some(end) = step(leg, before).await? {
+            return Ok(end);
+        }
 
-        // Ask the model.
+        // Ask the model, and look at how the reply ended.
         let last_round = options.wrap_up && leg.run.counters.is_last_round(options);
         let wrap_up = last_round || last_words.is_some();
-        let round = leg.run.counters.rounds;
-        let choice = round::tool_choice(
-            leg.options.tool_choice.as_ref(),
-            wrap_up,
-            leg.first_request,
-            options.keep_forcing,
-        );
-        let mut request = round::request_options(&leg.options, &tools, choice.clone());
-        let mut messages = leg.request_messages();
-        match hooks::before_request(&options.hooks, leg, &mut messages, &mut request).await {
-            HooksEnd::GoOn => {}
-            end => return Ok(hook_end(leg, &[], round, end).await),
-        }
-        let forbidden = round::forbids_calls(&request, choice.as_ref());
-        let reply = round::request(client.inner(), leg, messages, request).await;
-        let calls = reply.calls();
-        if let ReplyEnd::Whole { usage, .. } = &reply.end {
-            let contents = &reply.contents;
-            match hooks::after_reply(&options.hooks, leg, round, contents, usage.as_ref()).await {
-                HooksEnd::GoOn => {}
-                end => return Ok(hook_end(leg, &calls, round, end).await),
-            }
-        }
-        let limit_reached = match &last_words {
+        let limit = match &last_words {
             Some(end) => Some(end.clone()),
             None => last_round.then_some(FinishReason::MaxRounds),
         };
-
-        // Look at how the reply ended.
-        match reply_kind(leg, reply, &calls, round).await? {
-            Ok(ReplyKind::Calls) => {}
-            Ok(ReplyKind::Truncated(end)) => return Ok(LegEnd::Finish(end)),
-            // A message came meanwhile: it is answered too, if a request is left.
-            Ok(ReplyKind::Answer(_))
-                if leg.has_mail()
-                    && limit_reached.is_none()
-                    && leg.run.counters.round_end(options).is_none() => {}
-            Ok(ReplyKind::Answer(end)) => {
-                return Ok(LegEnd::Finish(limit_reached.unwrap_or(end)));
-            }
-            Ok(ReplyKind::Empty) if options.nudge_empty && !leg.nudged => {
-                leg.nudged = true;
-                nudge(leg).await;
-                continue;
-            }
-            Ok(ReplyKind::Empty) => {
-                let end = limit_reached.unwrap_or(FinishReason::EmptyResponse);
-                return Ok(LegEnd::Finish(end));
-            }
-            Err(stop) => return Ok(LegEnd::Stopped(stop)),
-        }
-
-        // Run the tools.
-        if calls.is_empty() {
-            continue;
-        }
-        let (end, vetoes) = hooks::before_batch(&options.hooks, leg, round, &calls).await;
-        if end != HooksEnd::GoOn {
-            return Ok(hook_end(leg, &calls, round, end).await);
-        }
-        let told = (wrap_up, forbidden);
-        let planned = plan_batch(client, leg, &tools, &calls, round, told).await;
-        let mut plan = match planned {
-            Ok(plan) => plan,
-            Err(error) => {
-                fill(
-                    leg,
-                    &calls,
-                    round,
-                    ToolOutcome::Cancelled { started: false },
-                )
-                .await;
-                return Err(error);
+        let ask = Ask {
+            client,
+            options,
+            wrap_up,
+            limit: limit.as_ref(),
+        };
+        let forbidden = match step(leg, ask).await? {
+            Asked::Calls { forbidden } => forbidden,
+            Asked::Again => continue,
+            Asked::End(end) => return Ok(end),
+            Asked::Failed(error) => {
+                let entered = leg.error.take();
+                return Err(entered.unwrap_or_else(|| error.into()));
             }
         };
-        veto(&mut plan, round, vetoes);
-        match run_batch(client, leg, plan, false).await? {
+
+        // Run the tools.
+        let planning = Planning {
+            client,
+            options,
+            wrap_up,
+            forbidden,
+        };
+        let end = match step(leg, planning).await? {
+            Planned::Run { end } => end,
+            Planned::End(end) => return Ok(end),
+        };
+        match batch(leg, BatchWork::planned(client, options, end)).await? {
             BatchEnd::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
             BatchEnd::Pause(reason) => return Ok(LegEnd::Pause(reason)),
             _ if wrap_up => {
-                let end = limit_reached.unwrap_or(FinishReason::MaxRounds);
+                let end = limit.unwrap_or(FinishReason::MaxRounds);
                 return Ok(LegEnd::Finish(end));
             }
             BatchEnd::End(FinishReason::ToolRetryLimit) if options.wrap_up => {
@@ -254,134 +197,4 @@ async fn rounds(
             BatchEnd::GoOn => {}
         }
     }
-}
-
-/// Runs a batch, and shows the hooks what came of it.
-async fn run_batch(
-    client: &FunctionInvokingChatClient,
-    leg: &mut Leg,
-    plan: BatchPlan,
-    superseded: bool,
-) -> Result<BatchEnd> {
-    let options = client.options();
-    let round = plan.batch.round();
-    let end = execute(client.executor(), options, leg, plan, superseded).await?;
-    if !matches!(end, BatchEnd::GoOn) || superseded {
-        return Ok(end);
-    }
-    Ok(match hooks::after_batch(&options.hooks, leg, round).await {
-        HooksEnd::GoOn => end,
-        HooksEnd::Stop => BatchEnd::End(STOPPED_BY_HOOK),
-        HooksEnd::Stopped(stop) => BatchEnd::Stopped(stop),
-    })
-}
-
-/// What a reply comes to; the calls of one that did not end well get their outcome here (A2, G1).
-async fn reply_kind(
-    leg: &mut Leg,
-    reply: Reply,
-    calls: &[ToolCall],
-    round: u32,
-) -> Result<std::result::Result<ReplyKind, Stop>> {
-    let truncated = ToolOutcome::skipped(SkipReason::Truncated);
-    match reply.end {
-        ReplyEnd::Whole { reason, usage } => {
-            let limit = leg.options.max_output_tokens;
-            let kind = plan::classify(&reply.contents, &reason, usage.as_ref(), limit);
-            if matches!(kind, ReplyKind::Truncated(_)) {
-                fill(leg, calls, round, truncated).await;
-            }
-            Ok(Ok(kind))
-        }
-        ReplyEnd::Failed(error) => {
-            fill(leg, calls, round, truncated).await;
-            Err(error)
-        }
-        ReplyEnd::Stopped(stop) => {
-            fill(leg, calls, round, stop.not_started()).await;
-            Ok(Err(stop))
-        }
-    }
-}
-
-async fn plan_batch(
-    client: &FunctionInvokingChatClient,
-    leg: &mut Leg,
-    tools: &ToolSet,
-    calls: &[ToolCall],
-    round: u32,
-    (wrap_up, forbidden): (bool, bool),
-) -> Result<BatchPlan> {
-    let options = client.options();
-    let rules = leg
-        .store
-        .remembered(&resume::scope(leg, &leg.run.id))
-        .await?;
-    let policy = PolicyFacts {
-        policy: options.approval_policy.as_deref(),
-        rules: &rules,
-        denied: &leg.run.denied,
-        session_id: leg.options.session_id.as_deref(),
-        untrusted_context: options.approval_policy.is_some() && leg.has_untrusted_text(),
-    };
-    let facts = RoundFacts {
-        run_id: &leg.run.id,
-        round,
-        wrap_up,
-        forbidden,
-        out_of_time: leg.is_out_of_time(options),
-    };
-    let mut counters = leg.run.counters.clone();
-    // The runs around this one lend calls; what is not used goes back.
-    let wanted = u32::try_from(calls.len()).unwrap_or(u32::MAX);
-    counters.allow(leg.allowance().map(|allowance| allowance.take(wanted)));
-    let preparation = client
-        .executor()
-        .preparation(tools, &leg.run.id, &leg.options.extensions);
-    let plan = plan::plan(calls, facts, preparation, options, policy, &mut counters);
-    if let Some(allowance) = leg.allowance() {
-        allowance.give_back(counters.allowed());
-    }
-    counters.allow(None);
-    leg.run.counters = counters;
-    Ok(plan)
-}
-
-/// The tools of the next request, unless something says stop while a source is asked.
-async fn tools_or_stop(
-    client: &FunctionInvokingChatClient,
-    leg: &Leg,
-) -> Result<std::result::Result<ToolSet, Stop>> {
-    tokio::select! {
-        biased;
-        stop = leg.stopped() => Ok(Err(stop)),
-        tools = visible_tools(client, leg) => Ok(Ok(tools?)),
-    }
-}
-
-/// The tools of the next request, asked of every source afresh (contract D10).
-async fn visible_tools(client: &FunctionInvokingChatClient, leg: &Leg) -> Result<ToolSet> {
-    let options = client.options();
-    let mut set = ToolSet::builder()
-        .with_source("the registered tools", client.executor().registry().tools())?;
-    for source in &options.tool_sources {
-        set = set.with_source("a tool source of the agent", &source.tools().await?)?;
-    }
-    for source in leg.options.provider_tools() {
-        set = set.with_source("the tools given with the run", &source.tools().await?)?;
-    }
-    set = set.with_declared(&leg.options.tools)?;
-    for source in leg.context.iter().flat_map(|context| &context.tools) {
-        set = set.with_source("the tools of a context provider", &source.tools().await?)?;
-    }
-    let set = set.with_hidden_source("the additional tools", options.additional_tools.tools())?;
-    Ok(set.build())
-}
-
-async fn nudge(leg: &mut Leg) {
-    let message = ChatMessage::builder(MessageRole::User)
-        .content(Content::text(NUDGE))
-        .source(MessageSource::Framework)
-        .build();
-    leg.emit(AgentResponseUpdate::Message { message }).await;
 }

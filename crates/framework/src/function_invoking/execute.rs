@@ -4,25 +4,30 @@
 use std::sync::Arc;
 
 use raf_core::{
-    AgentResponseUpdate, BudgetLimit, ClosedReason, Content, ErrorKind, Extensions, FinishReason,
-    InterruptNotice, Occurrence, Result, Settlement, SkipReason, ToolCallHead, ToolOutcome,
+    AgentResponseUpdate, BudgetLimit, ClosedReason, ErrorKind, Extensions, FinishReason,
+    InterruptNotice, Result, RunRecord, Settlement, SkipReason, ToolCallHead, ToolOutcome,
     WaitsFor,
 };
 use raf_tools::{
-    Batch, BatchCall, BatchContext, BatchEvent, CallState, FinishedCall, HoldPolicy, OpenBatch,
-    ToolExecutor, address_of,
+    Batch, BatchCall, BatchContext, BatchEvent, CallState, HoldPolicy, OpenBatch, ToolExecutor,
+    address_of,
 };
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::durable::{self, Step};
-use super::leg::{Leg, Stop};
-use super::no_progress::{Repetition, WARNING, round_calls};
+use super::durable::{self, OutcomeRecorder};
+use super::leg::Leg;
+use super::no_progress::{Repetition, round_calls};
 use super::options::FunctionInvokingOptions;
-use super::outer_run::{Allowance, OuterRun};
+use super::outer_run::{Allowance, DurableRun, OuterRun};
 use super::plan::BatchPlan;
-use super::records;
+use super::records::{self, Saving};
+use super::run::Stop;
+use super::warning::Warning;
 
 /// What a batch came to.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum BatchEnd {
     /// The run goes on.
     GoOn,
@@ -45,19 +50,26 @@ pub(super) async fn execute(
     leg: &mut Leg,
     plan: BatchPlan,
     superseded: bool,
+    recorder: Option<Arc<OutcomeRecorder>>,
 ) -> Result<BatchEnd> {
     let BatchPlan { mut batch, mut end } = plan;
     // A leg that was dropped behind its batch has counted it.
-    let uncounted = leg.journal.as_mut().map(|journal| &mut journal.uncounted);
-    let counted = batch.is_done() && !uncounted.is_some_and(std::mem::take);
+    let counted = leg.run.counters.has_counted(batch.round());
     let hold = HoldPolicy {
         mode: options.execution.mode,
         whole_batch: options.hold_whole_batch,
     };
     let mut warning = Warning::foresee(&batch, leg, options);
-    let context = BatchContext::new(leg.run.id.clone(), leg.options.cancellation.child())
+    for (occurrence, result) in std::mem::take(&mut leg.unshown) {
+        warning.emit_or_hold(leg, occurrence, result).await;
+    }
+    let mut context = BatchContext::new(leg.run.id.clone(), leg.options.cancellation.child())
         .with_parent_run_id(leg.parent_run_id().cloned())
         .with_extensions(extensions(&batch, leg, options));
+    if let Some(recorder) = &recorder {
+        context = context.with_recorder(recorder.clone());
+    }
+    let recorder = recorder.as_deref();
     loop {
         let runnable = batch.runnable(hold);
         if runnable.is_empty() {
@@ -69,16 +81,16 @@ pub(super) async fn execute(
             end.get_or_insert(FinishReason::Budget(BudgetLimit::WallTime));
             break;
         }
-        if leg.journal.is_some() {
-            let saved = records::save(leg, &batch, Some(hold), Step::Plan).await;
-            if let Err(error) = saved {
-                // It may have been made: then the record says that these have started.
-                durable::not_entered(leg, runnable.iter().map(raf_tools::QueuedCall::occurrence));
-                return Err(error);
-            }
-        }
         let mut bodies = executor.batch(context.clone(), runnable);
-        let stopped = drive(&mut bodies, &mut batch, &mut warning, leg, options).await?;
+        let stopped = drive(
+            &mut bodies,
+            &mut batch,
+            &mut warning,
+            leg,
+            options,
+            recorder,
+        )
+        .await?;
         leg.abandoned.extend_from_slice(bodies.abandoned());
         if let Some(stop) = stopped {
             warning.release(leg).await;
@@ -117,7 +129,7 @@ pub(super) async fn execute(
     }
     warning.release(leg).await;
     if leg.run.record.is_some() {
-        records::save(leg, &batch, None, Step::Batch).await?;
+        records::save(leg, &batch, Saving::Done).await?;
     }
     if let Some(end) = end {
         return Ok(BatchEnd::End(end));
@@ -147,19 +159,24 @@ fn extensions(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -
         extensions.insert(OuterRun {
             allowance: Arc::new(Allowance::new(calls, until, outer)),
             store: Arc::clone(&leg.store),
+            durable: leg.is_durable().then(|| DurableRun {
+                root: leg.root.as_ref().unwrap_or(&leg.run.id).clone(),
+                claim: leg.claim.watch(),
+            }),
             session_id: leg.options.session_id.clone(),
         });
     }
     extensions
 }
 
-/// Announces what waits, each request once, and keeps the record.
+/// Makes the requests of what waits, each once, and keeps the record. They are announced behind that.
 pub(super) async fn pause(batch: &mut OpenBatch, leg: &mut Leg) -> Result<FinishReason> {
+    for (occurrence, result) in std::mem::take(&mut leg.unshown) {
+        let update = AgentResponseUpdate::ToolCalled { occurrence, result };
+        leg.emit(update).await;
+    }
     let requests = batch.make_requests();
-    if let Err(error) = records::save(leg, batch, None, Step::Batch).await {
-        if durable::leaves_open(leg, &error) {
-            return Err(error);
-        }
+    if let Err(error) = records::save(leg, batch, Saving::Pause).await {
         // Nobody could answer: the calls get their outcome, so that the transcript stays valid.
         let outcome = ToolOutcome::Cancelled { started: false };
         for settled in batch.settle_rest(outcome) {
@@ -167,18 +184,24 @@ pub(super) async fn pause(batch: &mut OpenBatch, leg: &mut Leg) -> Result<Finish
         }
         return Err(error);
     }
-    leg.pending = batch.pending();
-    for request in requests {
-        let request = Box::new(request);
-        leg.emit(AgentResponseUpdate::ToolApprovalRequest { request })
-            .await;
-    }
+    leg.unannounced = requests;
     let decides = |call: &raf_core::PendingCall| !matches!(call.waits_for, WaitsFor::ToolResult);
-    Ok(if leg.pending.iter().any(decides) {
+    Ok(if batch.pending().iter().any(decides) {
         FinishReason::AwaitingApproval
     } else {
         FinishReason::AwaitingToolResults
     })
+}
+
+/// Says what waits, once its record is kept.
+pub(super) async fn announce(leg: &mut Leg) {
+    let record = leg.run.record.as_ref();
+    leg.pending = record.map(RunRecord::pending).unwrap_or_default();
+    for request in std::mem::take(&mut leg.unannounced) {
+        let request = Box::new(request);
+        leg.emit(AgentResponseUpdate::ToolApprovalRequest { request })
+            .await;
+    }
 }
 
 /// Gives every call that has no outcome one, and closes its request: the batch does not pause (A2).
@@ -212,6 +235,7 @@ async fn drive(
     warning: &mut Warning,
     leg: &mut Leg,
     options: &FunctionInvokingOptions,
+    recorder: Option<&OutcomeRecorder>,
 ) -> Result<Option<Stop>> {
     let mut stopped = Box::pin(leg.stopped());
     let mut stop = None;
@@ -238,7 +262,30 @@ async fn drive(
             return unsaved.map_or(Ok(stop), Err);
         };
         batch.note(&event, false);
+        if let BatchEvent::Interrupted { ready, .. } = &event
+            && let Some((error, asks)) = durable::lost_question(recorder, batch, ready).await
+        {
+            durable::keep_in_hand(leg, ready.occurrence.round, asks);
+            if error.kind() != ErrorKind::Store {
+                return Err(error);
+            }
+            bodies.skip_queued(SkipReason::Limit);
+            unsaved.get_or_insert(error);
+            continue;
+        }
         match event {
+            BatchEvent::Starting { calls } => {
+                let Some(recorder) = recorder else { continue };
+                if let Err(error) = recorder.started(&calls).await {
+                    // It may have been kept: then the journal says that these have started.
+                    durable::not_entered(leg, calls.iter().map(|call| call.occurrence));
+                    if error.kind() != ErrorKind::Store {
+                        return Err(error);
+                    }
+                    bodies.skip_queued(SkipReason::Limit);
+                    unsaved = Some(error);
+                }
+            }
             BatchEvent::Started { occurrence, call } => {
                 let call = Box::new(ToolCallHead::new(call.id(), call.name()));
                 leg.emit(AgentResponseUpdate::ToolStarted { occurrence, call })
@@ -261,24 +308,19 @@ async fn drive(
                     .await;
             }
             BatchEvent::NestedUsed { report, .. } => leg.count_nested(report),
-            // What the nested run asks was announced by itself.
-            BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Finished(finished) => {
-                if unsaved.is_some() {
-                    let skipped = ToolOutcome::skipped(SkipReason::Limit);
-                    if finished.result.outcome() == skipped && !limited {
-                        durable::not_entered(leg, [finished.occurrence]);
-                    } else {
-                        durable::keep_in_hand(leg, batch, &finished);
-                    }
+                let skipped = finished.result.outcome() == ToolOutcome::skipped(SkipReason::Limit);
+                if unsaved.is_some() && skipped && !limited {
+                    // It begins in the leg that saves what is in hand.
                     continue;
                 }
-                if let Err(error) = durable::settled(leg, batch, &finished).await {
+                if let Some((error, outcome)) = durable::lost(recorder, &finished).await {
+                    durable::keep_in_hand(leg, finished.occurrence.round, outcome);
                     if error.kind() != ErrorKind::Store {
                         return Err(error);
                     }
                     bodies.skip_queued(SkipReason::Limit);
-                    unsaved = Some(error);
+                    unsaved.get_or_insert(error);
                     continue;
                 }
                 let failed = finished.result.outcome().is_error();
@@ -287,8 +329,12 @@ async fn drive(
                     bodies.skip_queued(SkipReason::Limit);
                     limited = true;
                 }
-                warning.emit_or_hold(leg, finished).await;
+                warning
+                    .emit_or_hold(leg, finished.occurrence, finished.result)
+                    .await;
             }
+            // What the nested run asks was announced by itself.
+            BatchEvent::Interrupted { interrupt, .. } if !interrupt.nested.is_empty() => {}
             BatchEvent::Interrupted {
                 ready,
                 interrupt,
@@ -320,6 +366,7 @@ fn results(batch: &OpenBatch) -> impl Iterator<Item = (&str, ToolOutcome)> {
 /// Counts a round whose calls all have their outcome, in call order.
 fn count(batch: &OpenBatch, leg: &mut Leg, options: &FunctionInvokingOptions) -> Repetition {
     leg.run.counters.count_round(results(batch));
+    leg.run.counters.set_counted(batch.round());
     let counts = batch.outcomes().any(|(_, done)| done.outcome.is_ok())
         && !batch.outcomes().any(|(_, done)| done.polling);
     if !counts {
@@ -330,60 +377,4 @@ fn count(batch: &OpenBatch, leg: &mut Leg, options: &FunctionInvokingOptions) ->
     leg.run
         .no_progress
         .count(calls, digests, options.no_progress_rounds)
-}
-
-/// The last result of a round that may have to carry a warning: it is held until all are known.
-struct Warning {
-    hold: Option<Occurrence>,
-    held: Option<FinishedCall>,
-}
-
-impl Warning {
-    fn foresee(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -> Self {
-        let calls = batch.calls();
-        let no_pause = calls
-            .iter()
-            .all(|call| matches!(call.state, CallState::Ready(_) | CallState::Settled(_)));
-        let repeated = || {
-            let limit = options.no_progress_rounds;
-            leg.run.no_progress.may_warn(calls, limit)
-        };
-        Self {
-            hold: calls
-                .last()
-                .filter(|_| no_pause && repeated())
-                .map(|call| call.occurrence),
-            held: None,
-        }
-    }
-
-    async fn emit_or_hold(&mut self, leg: &mut Leg, finished: FinishedCall) {
-        if self.hold == Some(finished.occurrence) {
-            self.held = Some(finished);
-        } else {
-            emit(leg, finished).await;
-        }
-    }
-
-    fn append(&mut self) {
-        if let Some(last) = &mut self.held {
-            let mut content = last.result.content().to_vec();
-            content.push(Content::text(WARNING));
-            last.result = last.result.to_builder().content(content).build();
-        }
-    }
-
-    async fn release(&mut self, leg: &mut Leg) {
-        if let Some(last) = self.held.take() {
-            emit(leg, last).await;
-        }
-    }
-}
-
-async fn emit(leg: &mut Leg, finished: FinishedCall) {
-    leg.emit(AgentResponseUpdate::ToolCalled {
-        occurrence: finished.occurrence,
-        result: finished.result,
-    })
-    .await;
 }

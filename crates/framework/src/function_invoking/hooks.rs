@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use raf_core::{ChatClientRunOptions, ChatMessage, Content, RunId, ToolCall, ToolResult, Usage};
 
-use super::leg::{Leg, Stop};
+use super::leg::Leg;
+use super::run::Stop;
 
 /// Looks into a run at four places, and may change a request, veto calls, or end the run.
 ///

@@ -5,74 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raf_core::{
-    AbandonedCall, AgentResponseUpdate, Cancellation, ChatClientRunOptions, ChatMessage, Emitter,
-    Error, Finish, FinishReason, IRunStore, LegSnapshot, MessageStatus, PausedRun, PendingCall,
-    ResponseFold, RoundUsage, RunClaim, RunId, RunRecord, SkipReason, ToolOutcome, TrustLabel,
-    Usage, is_valid_history, normalise,
+    AbandonedCall, AgentResponseUpdate, ApprovalRequest, Cancellation, ChatClientRunOptions,
+    ChatMessage, Emitter, Error, Finish, FinishReason, IRunStore, LegSnapshot, MessageRole,
+    MessageStatus, Occurrence, PausedRun, PendingCall, ResponseFold, RoundUsage, RunClaim, RunId,
+    RunRecord, ToolCall, ToolResult, TrustLabel, Usage, is_valid_history, normalise,
 };
-use raf_tools::{NestedReport, SettledCall};
+use raf_tools::{NestedReport, OpenBatch, SettledCall, ToolSet};
 use tokio::time::Instant;
 
-use super::counters::Counters;
-use super::durable::{Held, InHand, Journal};
+use super::durable::{Held, InHand};
 use super::inbox::MessageInbox;
-use super::no_progress::NoProgress;
 use super::options::FunctionInvokingOptions;
 use super::outer_run::{Allowance, NestedIn};
 use super::request_context::RequestContext;
-
-/// Why work stops although nothing failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// The run's token or flag says so.
-    Cancelled,
-    /// The leg's deadline passed.
-    Deadline,
-}
-
-impl Stop {
-    /// The outcome of a call that was not started when it came.
-    pub(super) const fn not_started(self) -> ToolOutcome {
-        match self {
-            Self::Cancelled => ToolOutcome::Cancelled { started: false },
-            Self::Deadline => ToolOutcome::skipped(SkipReason::Limit),
-        }
-    }
-}
-
-/// What lives as long as the run: across pauses.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) id: RunId,
-    pub(super) counters: Counters,
-    pub(super) no_progress: NoProgress,
-    /// Calls that were denied in this turn: tool and canonical arguments.
-    pub(super) denied: Vec<(String, String)>,
-    pub(super) usage: Usage,
-    pub(super) rounds: Vec<RoundUsage>,
-    /// The end that follows behind the batch that waits, whatever comes of it.
-    pub(super) batch_end: Option<FinishReason>,
-    /// How long earlier legs have worked.
-    pub(super) worked: Duration,
-    /// The record, once the run has paused: its revision is the store's.
-    pub(super) record: Option<RunRecord>,
-}
-
-impl Run {
-    pub(super) fn new() -> Self {
-        Self {
-            id: RunId::random(),
-            counters: Counters::default(),
-            no_progress: NoProgress::default(),
-            denied: Vec::new(),
-            usage: Usage::default(),
-            rounds: Vec::new(),
-            batch_end: None,
-            worked: Duration::ZERO,
-            record: None,
-        }
-    }
-}
+use super::run::{Run, Stop};
+use super::steps::{Kept, Steps};
 
 /// One leg in flight.
 pub(super) struct Leg {
@@ -81,8 +28,24 @@ pub(super) struct Leg {
     pub(super) store: Arc<dyn IRunStore>,
     /// This leg's hold on its run; it dies with the leg.
     pub(super) claim: RunClaim,
-    /// How far the journal of its run is written, where the store is durable.
-    pub(super) journal: Option<Journal>,
+    /// What keeps its steps, if anything does.
+    pub(super) steps: Option<Steps>,
+    /// The run around this one whose claim and journals it uses, if it is nested in a durable run.
+    pub(super) root: Option<RunId>,
+    /// The calls of the present round, and where each stands.
+    pub(super) open: Option<OpenBatch>,
+    /// The record from which a step restored the run, where the run has none of its own yet.
+    pub(super) restorable: Option<RunRecord>,
+    /// The tools of the present round.
+    pub(super) tools: Option<ToolSet>,
+    /// Results of the open batch that an earlier leg came to and nobody was shown.
+    pub(super) unshown: Vec<(Occurrence, ToolResult)>,
+    /// Requests that are made and not announced: their record comes first.
+    pub(super) unannounced: Vec<ApprovalRequest>,
+    /// Who writes the record of the run, where a host replays its steps.
+    pub(super) writer: Option<String>,
+    /// Why the request of this leg failed.
+    pub(super) error: Option<Error>,
     /// What signs of life are given for.
     pub(super) held: Held,
     /// What could not be saved, for the next leg to save first.
@@ -123,6 +86,7 @@ impl Leg {
         }
         let started = Instant::now();
         Self {
+            root: nested.as_ref().and_then(|nested| nested.root.clone()),
             run,
             nested,
             deadline: options
@@ -131,7 +95,14 @@ impl Leg {
             options,
             store,
             claim: RunClaim::new(),
-            journal: None,
+            steps: None,
+            open: None,
+            restorable: None,
+            tools: None,
+            unshown: Vec::new(),
+            unannounced: Vec::new(),
+            writer: None,
+            error: None,
             held: Held::default(),
             in_hand: Arc::default(),
             first_request: true,
@@ -172,6 +143,54 @@ impl Leg {
 
     pub(super) fn is_message_open(&self) -> bool {
         self.fold.is_message_open()
+    }
+
+    /// Whether the run is kept step by step in its store.
+    pub(super) fn is_durable(&self) -> bool {
+        self.steps
+            .as_ref()
+            .is_some_and(|steps| steps.durable.is_some())
+    }
+
+    /// How far the leg is kept, and the messages that it added.
+    pub(super) fn kept(&mut self) -> Option<(&mut Kept, &[ChatMessage])> {
+        let steps = self.steps.as_mut()?;
+        Some((&mut steps.kept, self.fold.messages()))
+    }
+
+    /// The calls that the last reply asks for.
+    pub(super) fn calls_of_reply(&self) -> Vec<ToolCall> {
+        let messages = self.fold.messages().iter();
+        let reply = messages
+            .rev()
+            .find(|message| message.role() == MessageRole::Assistant);
+        reply
+            .into_iter()
+            .flat_map(ChatMessage::tool_calls)
+            .cloned()
+            .collect()
+    }
+
+    /// The round of the last request.
+    pub(super) fn round_of_reply(&self) -> u32 {
+        self.run.counters.rounds.saturating_sub(1)
+    }
+
+    /// The round of the open batch.
+    pub(super) fn open_round(&self) -> u32 {
+        let record = self.restorable.as_ref().or(self.run.record.as_ref());
+        let recorded = record.map_or(0, |record| record.round);
+        self.open.as_ref().map_or(recorded, OpenBatch::round)
+    }
+
+    /// The tokens that this leg has used.
+    pub(super) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Sets the tokens that this leg has used, where a step is restored.
+    pub(super) fn set_usage(&mut self, usage: Usage) {
+        self.usage = usage;
     }
 
     /// The caller's messages.

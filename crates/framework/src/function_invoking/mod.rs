@@ -1,6 +1,6 @@
 //! The streaming tool loop: asks the model, runs the tools that it calls, goes round until it answers.
 //!
-//! Reading order: `drive` is the loop, `resume` its beginning, `round` one model request, `plan` what
+//! Reading order: `drive` is the loop, `steps` its parts, `resume` its beginning, `round` one model request, `plan` what
 //! its calls come to, `policy` who decides before people do, `execute` one batch, `leg` the state and
 //! the way out, `records` the store, `counters` and `no_progress` the limits; `steer`, `hooks`, `inbox` and
 //! `request_context` what comes in from outside while a run goes on.
@@ -21,7 +21,11 @@ mod records;
 mod request_context;
 mod resume;
 mod round;
+mod run;
 mod steer;
+mod steps;
+mod tools;
+mod warning;
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -41,7 +45,7 @@ use self::leg::Leg;
 pub use self::options::{
     ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy, RunStoreOptionsExt,
 };
-pub(crate) use self::outer_run::{Allowance, NestedIn, OuterRun};
+pub(crate) use self::outer_run::{Allowance, DurableRun, NestedIn, OuterRun};
 pub use self::policy::{ClosurePolicy, IApprovalPolicy, PolicyCall, PolicyDecision, policy_fn};
 pub(crate) use self::request_context::RequestContext;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use raf_core::{IRunStore, RunId};
+use raf_core::{ClaimWatch, IRunStore, RunId};
 use tokio::time::Instant;
 
 /// What a run gives to the bodies of its agent-backed tools, in the extensions of their context.
@@ -11,7 +11,18 @@ use tokio::time::Instant;
 pub(crate) struct OuterRun {
     pub(crate) allowance: Arc<Allowance>,
     pub(crate) store: Arc<dyn IRunStore>,
+    /// Set if the run is durable: so are runs within it.
+    pub(crate) durable: Option<DurableRun>,
     pub(crate) session_id: Option<String>,
+}
+
+/// A run in whose journals runs nested in it are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct DurableRun {
+    /// The outermost run, whose claim fences all of it.
+    pub(crate) root: RunId,
+    /// The hold of the leg around.
+    pub(crate) claim: ClaimWatch,
 }
 
 /// Says to a loop that its run is nested in a call, in the options of that run.
@@ -21,6 +32,8 @@ pub(crate) struct NestedIn {
     pub(crate) run_id: RunId,
     /// The run around it.
     pub(crate) parent: RunId,
+    /// The outermost run, if it is durable.
+    pub(crate) root: Option<RunId>,
     /// What it may use.
     pub(crate) allowance: Arc<Allowance>,
 }

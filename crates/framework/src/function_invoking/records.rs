@@ -11,9 +11,10 @@ use raf_tools::{HoldPolicy, OpenBatch};
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
-use super::durable::{self, Step};
-use super::leg::{Leg, Run};
+use super::durable;
+use super::leg::Leg;
 use super::no_progress::NoProgress;
+use super::run::Run;
 
 /// The counters of a run, as they stand in its record.
 #[derive(Serialize, Deserialize)]
@@ -24,17 +25,48 @@ struct KeptCounters {
     batch_end: Option<FinishReason>,
 }
 
-/// Writes the batch to the record, creating it at the first pause. With a policy, the bodies that may
-/// run under it are about to be entered.
+/// What the record of a batch is written for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Saving {
+    /// The bodies that may run under this policy are about to be entered.
+    Begin(HoldPolicy),
+    /// The batch has its results.
+    Done,
+    /// What is left of it waits.
+    Pause,
+}
+
+/// Writes the batch to the record, creating it at the first pause.
 ///
 /// # Errors
 /// What the store fails with; a typed busy error if another leg wrote in between.
-pub(super) async fn save(
-    leg: &mut Leg,
-    batch: &OpenBatch,
-    about_to_run: Option<HoldPolicy>,
-    step: Step,
-) -> Result<()> {
+pub(super) async fn save(leg: &mut Leg, batch: &OpenBatch, saving: Saving) -> Result<()> {
+    let mut record = of_batch(leg, batch);
+    let is_durable = leg.is_durable();
+    // Where steps are kept, each start is, when it happens.
+    let about_to_run = match saving {
+        Saving::Begin(hold) if leg.steps.is_none() => Some(hold),
+        _ => None,
+    };
+    record.calls = batch.to_records(about_to_run);
+    record.working = is_durable && !matches!(saving, Saving::Pause);
+    record.reopen_pending();
+    write(leg, record).await
+}
+
+/// Notes the plan of a batch in the record of a durable run.
+pub(super) async fn planned(leg: &mut Leg, batch: &OpenBatch) -> Result<()> {
+    if !leg.is_durable() {
+        return Ok(());
+    }
+    let mut record = of_batch(leg, batch);
+    record.calls = batch.to_records(None);
+    record.working = true;
+    write(leg, record).await
+}
+
+/// The record of the run, but for the calls of the batch.
+fn of_batch(leg: &Leg, batch: &OpenBatch) -> RunRecord {
     let mut record = leg
         .run
         .record
@@ -42,31 +74,41 @@ pub(super) async fn save(
         .unwrap_or_else(|| RunRecord::new(leg.run.id.clone()));
     record.session_id.clone_from(&leg.options.session_id);
     record.round = batch.round();
-    record.calls = batch.to_records(about_to_run);
-    record.working = leg.store.is_durable() && (about_to_run.is_some() || batch.is_done());
-    record.reopen_pending();
     record.denied.clone_from(&leg.run.denied);
     if record.prefix_digest.is_empty() {
         record.prefix_digest = prefix_digest(leg);
     }
     count(leg, &mut record, leg.run.counters.clone());
-    write(leg, record, step).await
+    record
+}
+
+/// The run as it stands, for a host that replays steps.
+pub(super) fn snapshot(leg: &Leg) -> RunRecord {
+    let mut record = leg
+        .run
+        .record
+        .clone()
+        .unwrap_or_else(|| RunRecord::new(leg.run.id.clone()));
+    record.session_id.clone_from(&leg.options.session_id);
+    record.denied.clone_from(&leg.run.denied);
+    if let Some(batch) = &leg.open {
+        record.round = batch.round();
+        record.calls = batch.to_records(None);
+    }
+    count(leg, &mut record, leg.run.counters.clone());
+    record
 }
 
 /// Begins the record of a run in a durable store, before its first request.
-///
-/// # Errors
-/// What the store fails with; a typed busy error if there is such a run.
-pub(super) async fn open(leg: &mut Leg) -> Result<()> {
-    if !leg.store.is_durable() || leg.run.record.is_some() {
-        return Ok(());
+pub(super) fn open(leg: &mut Leg) {
+    if !leg.is_durable() || leg.run.record.is_some() {
+        return;
     }
-    leg.journal = None;
     let mut record = RunRecord::new(leg.run.id.clone());
     record.session_id.clone_from(&leg.options.session_id);
     record.working = true;
     count(leg, &mut record, leg.run.counters.clone());
-    write(leg, record, Step::Begin).await
+    change(leg, record);
 }
 
 /// Counts a model request that is about to be made in a run that has a record, before it is made:
@@ -80,7 +122,7 @@ pub(super) async fn begin_round(leg: &mut Leg) -> Result<()> {
         return Ok(());
     };
     let mut counters = leg.run.counters.clone();
-    if leg.journal.is_some() {
+    if leg.is_durable() {
         // A reply is in the journal before its calls run: one that is not has had no effect.
         if !durable::has_unsaved(leg) {
             return Ok(());
@@ -89,11 +131,12 @@ pub(super) async fn begin_round(leg: &mut Leg) -> Result<()> {
         record.round = counters.rounds;
         record.working = true;
         count(leg, &mut record, counters);
-        return write(leg, record, Step::Before).await;
+        change(leg, record);
+        return Ok(());
     }
     counters.rounds += 1;
     count(leg, &mut record, counters);
-    write(leg, record, Step::Before).await
+    write(leg, record).await
 }
 
 fn count(leg: &Leg, record: &mut RunRecord, counters: Counters) {
@@ -108,14 +151,34 @@ fn count(leg: &Leg, record: &mut RunRecord, counters: Counters) {
     .unwrap_or_default();
 }
 
-async fn write(leg: &mut Leg, mut record: RunRecord, step: Step) -> Result<()> {
-    let outcome = if leg.store.is_durable() {
-        durable::append(leg, step, &record).await?
-    } else if record.revision == 0 {
+/// How many calls a run has made.
+pub(super) fn calls_of(record: &RunRecord) -> u32 {
+    let kept = KeptCounters::deserialize(&record.counters);
+    kept.map_or(0, |kept| kept.counters.calls())
+}
+
+/// The record is written with the value of the step.
+fn change(leg: &mut Leg, record: RunRecord) {
+    leg.run.record = Some(record);
+    if let Some((kept, _)) = leg.kept() {
+        kept.changed = true;
+    }
+}
+
+async fn write(leg: &mut Leg, mut record: RunRecord) -> Result<()> {
+    if leg.is_durable() {
+        change(leg, record);
+        return Ok(());
+    }
+    record.writer.clone_from(&leg.writer);
+    let mut outcome = if record.revision == 0 {
         leg.store.create(&record, Some(&leg.claim)).await?
     } else {
         leg.store.save(&record).await?
     };
+    if outcome == WriteOutcome::Conflict && leg.writer.is_some() {
+        outcome = write_again(leg, &mut record).await?;
+    }
     match outcome {
         WriteOutcome::Written(revision) => {
             record.revision = revision;
@@ -124,6 +187,20 @@ async fn write(leg: &mut Leg, mut record: RunRecord, step: Step) -> Result<()> {
         }
         WriteOutcome::Conflict | WriteOutcome::ClaimLost => Err(busy(&leg.run.id)),
     }
+}
+
+/// Writes over what this leg has written itself, in a step whose value was not kept.
+async fn write_again(leg: &Leg, record: &mut RunRecord) -> Result<WriteOutcome> {
+    let stored = leg.store.load(&record.run_id).await?;
+    let own = stored.filter(|stored| stored.writer == record.writer);
+    let Some(own) = own.filter(|own| !own.closed || record.closed) else {
+        return Ok(WriteOutcome::Conflict);
+    };
+    if own.closed {
+        return Ok(WriteOutcome::Written(own.revision));
+    }
+    record.revision = own.revision;
+    leg.store.save(record).await
 }
 
 /// Lets the run go, its record kept: the leg pauses. The record as a value.
@@ -144,10 +221,18 @@ pub(super) async fn close(leg: &mut Leg, reason: ClosedReason) -> Result<()> {
         return Ok(());
     };
     record.close(reason);
-    write(leg, record, Step::End).await?;
+    write(leg, record).await
+}
+
+/// Lets a run go whose record is closed.
+///
+/// # Errors
+/// What the store fails with.
+pub(super) async fn let_go(leg: &mut Leg) -> Result<()> {
     durable::forget(leg);
-    leg.store.release(&leg.run.id, &leg.claim).await?;
-    leg.run.record = None;
+    if leg.run.record.take().is_some() {
+        leg.store.release(&leg.run.id, &leg.claim).await?;
+    }
     Ok(())
 }
 

@@ -15,7 +15,8 @@ use raf_core::{
 use raf_tools::ToolSet;
 use tracing::{Instrument, Span};
 
-use super::leg::{Leg, Stop};
+use super::leg::Leg;
+use super::run::Stop;
 
 /// What a model request came to. Its message is closed.
 pub(super) enum ReplyEnd {

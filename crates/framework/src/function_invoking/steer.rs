@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use raf_core::{
-    AgentResponseUpdate, FinishReason, MessageRole, Occurrence, SkipReason, TerminationCause,
-    ToolCall, ToolOutcome,
+    AgentResponseUpdate, ChatMessage, Content, FinishReason, MessageRole, MessageSource,
+    Occurrence, SkipReason, TerminationCause, ToolCall, ToolOutcome,
 };
 use raf_tools::{CallState, SettledCall, rejection};
 
@@ -13,6 +13,9 @@ use super::drive::LegEnd;
 use super::hooks::HooksEnd;
 use super::leg::Leg;
 use super::plan::{self, BatchPlan};
+
+/// What the model is told when it said nothing.
+const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
 
 /// The end of a run that a hook stops.
 pub(super) const STOPPED_BY_HOOK: FinishReason = FinishReason::Terminated(TerminationCause::Hook);
@@ -74,4 +77,13 @@ pub(super) async fn fill(leg: &mut Leg, calls: &[ToolCall], round: u32, outcome:
     for settled in plan::unfinished_reply(calls, round, outcome) {
         leg.settle(settled).await;
     }
+}
+
+/// Asks a model again that said nothing.
+pub(super) async fn nudge(leg: &mut Leg) {
+    let message = ChatMessage::builder(MessageRole::User)
+        .content(Content::text(NUDGE))
+        .source(MessageSource::Framework)
+        .build();
+    leg.emit(AgentResponseUpdate::Message { message }).await;
 }

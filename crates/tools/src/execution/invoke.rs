@@ -41,6 +41,8 @@ pub(super) struct Entries {
     pub(super) asked: bool,
     /// The arguments that it ran with, where a middleware changed them on the way.
     pub(super) arguments: Option<ToolArguments>,
+    /// Whether the body has ended, and its outcome is being kept.
+    pub(super) ended: bool,
 }
 
 impl fmt::Debug for Terminal {

@@ -17,7 +17,9 @@ mod stopping;
 mod unknown;
 
 pub use alone::{ExecuteOptions, Execution, ExecutionUpdate};
-pub use batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
+pub use batch::{
+    Batch, BatchContext, BatchEvent, FinishedCall, ICallRecorder, QueuedCall, StartingCall,
+};
 pub(crate) use body::panic_message;
 pub use digest::ResultDigest;
 pub use executor::ToolExecutor;

@@ -274,7 +274,7 @@ impl Preparation<'_> {
                     .with_middleware(facts.asked_around)
             }),
             approved: facts.approved,
-            decided: facts.approved,
+            decided: facts.approved || facts.decided,
             edited: facts.edited,
             rewritten,
             unknown: facts.unknown,

@@ -11,7 +11,7 @@ pub(in crate::function_invoking) struct Held(Arc<Mutex<Option<RunId>>>);
 
 impl Held {
     /// The leg holds this run.
-    pub(super) fn set(&self, run_id: RunId) {
+    pub(in crate::function_invoking) fn set(&self, run_id: RunId) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(run_id);
     }
 

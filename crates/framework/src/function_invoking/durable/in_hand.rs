@@ -24,8 +24,8 @@ pub(super) struct Unsaved {
     store: Weak<dyn IRunStore>,
     /// The fence under which it came to be.
     fence: Option<u64>,
-    /// Outcomes that could not be saved.
-    pub(super) outcomes: Vec<Outcome>,
+    /// Outcomes that could not be saved, with their round.
+    pub(super) outcomes: Vec<(u32, Outcome)>,
     /// Calls that may be recorded as started and whose body was not entered.
     pub(super) not_entered: Vec<Occurrence>,
 }
@@ -75,6 +75,13 @@ pub(super) fn hold(leg: &Leg, run_id: &RunId, note: impl FnOnce(&mut Unsaved)) {
             runs.pop_front();
         }
         runs.push_back(unsaved);
+    });
+}
+
+/// Keeps an outcome in hand that could not be saved.
+pub(in crate::function_invoking) fn keep_in_hand(leg: &Leg, round: u32, outcome: Outcome) {
+    hold(leg, &leg.run.id, |unsaved| {
+        unsaved.outcomes.push((round, outcome));
     });
 }
 

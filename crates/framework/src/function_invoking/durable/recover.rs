@@ -1,82 +1,29 @@
 //! A leg goes on with a run whose owner died: what the journal has is taken, nothing of it is run
 //! again (contract I7).
 
-use std::collections::BTreeMap;
-
 use raf_core::{
-    AgentResponseUpdate, CallStatus, ChatMessage, Error, ErrorKind, JournalEntry, JournalKey,
-    JournalKind, Occurrence, Result, RunRecord, ToolOutcome, ToolResult, WriteOutcome,
+    CallStatus, ChatMessage, DurableStepHost, Error, ErrorKind, JournalEntry, JournalKind, Result,
+    RunRecord,
 };
-use raf_tools::{CallState, OpenBatch, SettledCall, ToolSet};
 use serde::de::DeserializeOwned;
 
-use super::value::{Outcome, Recorded};
-use super::{Journal, Step, in_hand, trailing_results};
+use super::in_flight::InFlight;
+use super::in_hand;
+use super::value::Outcome;
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::options::NamedRun;
 use crate::function_invoking::records;
+use crate::function_invoking::steps::{
+    StepValue, emit_message, journal_key, supported, trailing_results,
+};
 
 /// What was found of a leg that did not come to its end.
 #[derive(Debug, Default)]
 pub(in crate::function_invoking) struct Recovered {
     /// A leg was in flight when its owner died.
     pub(in crate::function_invoking) interrupted: bool,
-    /// Calls whose body was entered, or was about to be, and whose outcome nobody knows.
-    unsettled: Vec<u32>,
-    /// Those of them whose body is known not to have been entered.
-    not_entered: Vec<u32>,
-}
-
-impl Recovered {
-    /// Whether there are such calls.
-    pub(in crate::function_invoking) const fn has_unsettled(&self) -> bool {
-        !self.unsettled.is_empty()
-    }
-
-    /// Says of each call without an outcome what becomes of it: run with the same key if its
-    /// tool is idempotent or its body was not entered, else unknown.
-    pub(in crate::function_invoking) fn apply(
-        &self,
-        batch: &mut OpenBatch,
-        again: &OpenBatch,
-        tools: &ToolSet,
-    ) {
-        let calls: Vec<_> = batch.calls().to_vec();
-        for call in calls {
-            if !self.unsettled.contains(&call.occurrence.position) {
-                continue;
-            }
-            let body = tools.get(call.tool_name()).and_then(|entry| entry.body());
-            let not_entered = self.not_entered.contains(&call.occurrence.position);
-            let idempotent = body.is_some_and(|tool| tool.tool().limits().idempotent);
-            let ready = again
-                .calls()
-                .iter()
-                .find(|other| other.occurrence == call.occurrence);
-            let state = match ready {
-                Some(ready) if idempotent || not_entered => ready.state.clone(),
-                _ => CallState::Settled(SettledCall::new(
-                    call.occurrence,
-                    &call.call,
-                    ToolOutcome::Unknown,
-                    None,
-                )),
-            };
-            batch.set(call.occurrence, state);
-        }
-    }
-
-    /// The record as if no body that has no outcome had been entered.
-    pub(in crate::function_invoking) fn not_started(&self, record: &RunRecord) -> RunRecord {
-        let mut record = record.clone();
-        for call in &mut record.calls {
-            if self.unsettled.contains(&call.position) {
-                call.status = CallStatus::AwaitingEarlier;
-                call.facts.gated = false;
-            }
-        }
-        record
-    }
+    /// What its batch came to.
+    pub(in crate::function_invoking) in_flight: InFlight,
 }
 
 /// The open record of the run that the options name, held by the leg.
@@ -129,79 +76,77 @@ pub(in crate::function_invoking) async fn recover(
     record: &mut RunRecord,
 ) -> Result<Recovered> {
     let mut recovered = Recovered::default();
-    if !leg.store.is_durable() {
+    let durable = leg.steps.as_ref().and_then(|steps| steps.durable.clone());
+    let Some(durable) = durable else {
         return Ok(recovered);
-    }
+    };
     leg.held.set(record.run_id.clone());
-    let key = JournalKey::root(record.run_id.clone());
+    let key = journal_key(leg.root.as_ref(), record.run_id.clone());
     let entries = leg.store.journal(&key, 0).await?;
     let was_empty = leg.input().is_empty();
     recovered.interrupted = record.working;
     let mut known = Vec::new();
-    let mut outcomes = BTreeMap::new();
     for entry in &entries {
         match entry.kind {
             JournalKind::Step => {
-                let step: Recorded = read(entry)?;
-                supported(step.is_supported())?;
+                let step: StepValue = read(entry)?;
+                supported(step.format)?;
                 if was_empty && known.is_empty() {
                     leg.set_input(step.input.clone());
                 }
                 known.extend(step.input);
                 known.extend(step.messages);
+                recovered.in_flight.clear();
             }
-            JournalKind::Settled => {
-                let outcome: Outcome = read(entry)?;
-                supported(outcome.is_supported())?;
-                if let Some(occurrence) = outcome.result.occurrence() {
-                    outcomes.insert(occurrence, outcome);
-                }
+            JournalKind::Started | JournalKind::Settled => {
+                recovered.in_flight.note(read(entry)?)?;
             }
             _ => {}
         }
     }
     let (shown, new) = compare(&known, leg.input());
-    let mut journal = Journal {
-        base: u64::try_from(entries.len()).unwrap_or(u64::MAX),
-        leg: entries.last().map_or(0, |entry| entry.leg + 1),
-        input: new,
-        ..Journal::default()
-    };
     if was_empty || record.working {
         for message in known.drain(shown..) {
-            leg.emit(AgentResponseUpdate::Message { message }).await;
+            emit_message(leg, message).await;
         }
     }
-    let new = leg.new_messages();
-    journal.keep(new.len() - trailing_results(new), new);
-    recovered.not_entered = save_first(leg, record, &mut journal, &mut outcomes).await?;
-    if record.working {
-        journal.uncounted = take_outcomes(leg, record, outcomes).await;
-        recovered.unsettled = record
-            .calls
-            .iter()
-            .filter(|call| matches!(call.status, CallStatus::Started))
-            .map(|call| call.position)
-            .collect();
+    if let Some((kept, messages)) = leg.kept() {
+        kept.input = new;
+        kept.keep(messages.len() - trailing_results(messages), messages);
     }
-    leg.journal = Some(journal);
+    let length = u64::try_from(entries.len()).unwrap_or(u64::MAX);
+    let number = entries.last().map_or(0, |entry| entry.leg + 1);
+    durable
+        .resume_at(key, number, length, record.revision)
+        .await;
+    if let (true, Some(allowance)) = (record.working, leg.allowance()) {
+        // What a nested run used in a leg that was lost counts at the runs around it once more.
+        allowance.take(records::calls_of(record));
+    }
+    save_first(leg, &durable, record, &mut recovered.in_flight).await?;
+    if record.working {
+        recovered.in_flight.lay_over(leg, record);
+    } else {
+        recovered.in_flight.clear();
+    }
     Ok(recovered)
 }
 
-/// Saves what an earlier leg has left in hand, before anything else; says which bodies were not entered.
+/// Saves what an earlier leg has left in hand, before anything else.
 async fn save_first(
     leg: &Leg,
+    durable: &DurableStepHost,
     record: &RunRecord,
-    journal: &mut Journal,
-    outcomes: &mut BTreeMap<Occurrence, Outcome>,
-) -> Result<Vec<u32>> {
+    in_flight: &mut InFlight,
+) -> Result<()> {
     let Some(mut unsaved) = leg.in_hand.take(&record.run_id, &leg.store) else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let mut not_entered = std::mem::take(&mut unsaved.not_entered);
     if !unsaved.is_next(leg) {
         not_entered.clear();
     }
+    not_entered.retain(|place| place.round == record.round);
     // It may have been made although it was said to have failed, or the run has moved on.
     let is_open = |position| {
         let mut calls = record.calls.iter();
@@ -209,82 +154,39 @@ async fn save_first(
             call.position == position && !matches!(call.status, CallStatus::Settled { .. })
         })
     };
-    let lacking: Vec<(Occurrence, Outcome)> = std::mem::take(&mut unsaved.outcomes)
+    let lacking: Vec<Outcome> = std::mem::take(&mut unsaved.outcomes)
         .into_iter()
-        .filter_map(|outcome| Some((outcome.result.occurrence()?, outcome)))
-        .filter(|(place, _)| {
+        .filter(|(round, outcome)| {
             record.working
-                && place.round == record.round
-                && is_open(place.position)
-                && !outcomes.contains_key(place)
+                && *round == record.round
+                && is_open(outcome.position)
+                && !in_flight.outcomes.contains_key(&outcome.position)
         })
+        .map(|(_, outcome)| outcome)
         .collect();
-    if !lacking.is_empty() {
-        let name = Step::Batch.name(journal.leg, record.round);
-        let entries = lacking
-            .iter()
-            .map(|(_, outcome)| super::entry(journal, name.clone(), JournalKind::Settled, outcome))
-            .collect::<Result<Vec<_>>>()?;
-        let key = JournalKey::root(record.run_id.clone());
-        let written = leg
-            .store
-            .append(&key, &leg.claim, journal.base, &entries, None)
-            .await;
-        match written {
-            Ok(WriteOutcome::Written(length)) => journal.base = length,
-            Ok(WriteOutcome::Conflict | WriteOutcome::ClaimLost) => {
-                return Err(records::busy(&record.run_id));
-            }
-            Err(error) => {
-                in_hand::hold(leg, &record.run_id, |unsaved| {
-                    unsaved.not_entered = not_entered;
-                    unsaved.outcomes = lacking.into_iter().map(|(_, outcome)| outcome).collect();
-                });
-                return Err(error);
-            }
-        }
-    }
-    outcomes.extend(lacking);
-    let of_round = not_entered
+    let name = format!("round/{}/batch", record.round);
+    let values = lacking
         .iter()
-        .filter(|place| place.round == record.round);
-    Ok(of_round.map(|place| place.position).collect())
-}
-
-/// Lays the outcomes of a batch in flight over its record; says whether there were any.
-async fn take_outcomes(
-    leg: &mut Leg,
-    record: &mut RunRecord,
-    outcomes: BTreeMap<Occurrence, Outcome>,
-) -> bool {
-    let mut any = false;
-    for (occurrence, outcome) in outcomes {
-        if occurrence.round != record.round {
-            continue;
+        .map(|outcome| Ok((outcome.position, outcome.to_json()?)))
+        .collect::<Result<Vec<_>>>()?;
+    if let Err(error) = durable.append_ended(&name, values).await {
+        if error.kind() == ErrorKind::Store {
+            in_hand::hold(leg, &record.run_id, |unsaved| {
+                unsaved.not_entered = not_entered;
+                let round = record.round;
+                unsaved.outcomes = lacking
+                    .into_iter()
+                    .map(|outcome| (round, outcome))
+                    .collect();
+            });
         }
-        let call = record
-            .calls
-            .iter_mut()
-            .find(|call| call.position == occurrence.position);
-        if let Some(call) = call.filter(|call| !matches!(call.status, CallStatus::Settled { .. })) {
-            *call = outcome.call;
-            any = true;
-        }
-        let is_shown = leg
-            .transcript()
-            .iter()
-            .flat_map(ChatMessage::tool_results)
-            .filter_map(ToolResult::occurrence)
-            .any(|shown| shown == occurrence);
-        if !is_shown {
-            leg.emit(AgentResponseUpdate::ToolCalled {
-                occurrence,
-                result: outcome.result,
-            })
-            .await;
-        }
+        return Err(error);
     }
-    any
+    for outcome in lacking {
+        in_flight.settle(outcome);
+    }
+    in_flight.not_entered = not_entered.iter().map(|place| place.position).collect();
+    Ok(())
 }
 
 /// How much of the journal's conversation the caller shows, and what the caller shows beyond it.
@@ -303,7 +205,7 @@ fn compare(known: &[ChatMessage], input: &[ChatMessage]) -> (usize, Vec<ChatMess
     (shown, new)
 }
 
-fn read<T: DeserializeOwned>(entry: &JournalEntry) -> Result<T> {
+pub(super) fn read<T: DeserializeOwned>(entry: &JournalEntry) -> Result<T> {
     serde_json::from_value(entry.value.clone()).map_err(|error| {
         Error::new(
             ErrorKind::Store,
@@ -313,15 +215,4 @@ fn read<T: DeserializeOwned>(entry: &JournalEntry) -> Result<T> {
         .with_context("step", &entry.step)
         .with_source(error)
     })
-}
-
-fn supported(is_supported: bool) -> Result<()> {
-    if is_supported {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Store,
-        "a later version wrote a step of the run's journal: update raf to go on with the run",
-    )
-    .with_code("later_format"))
 }

@@ -1,67 +1,72 @@
-//! What stands in the journal: values of steps, in JSON that a person can read. Members that this
-//! version does not know are kept.
+//! The outcome of a call as the journal has it: versioned JSON that a person can read.
 
-use raf_core::{CallRecord, ChatMessage, ToolResult};
+use raf_core::{CallRecord, Error, ErrorKind, Result, ToolResult};
+use raf_tools::{FinishedCall, NestedReport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The version of these forms.
-const FORMAT: u32 = 1;
+use crate::function_invoking::steps::FORMAT;
 
-/// What a step added to the conversation: never what stands in the journal already (K12).
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Recorded {
-    format: u32,
-    /// What the caller brought.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) input: Vec<ChatMessage>,
-    /// What the run added.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) messages: Vec<ChatMessage>,
-    #[serde(flatten)]
-    unknown: Map<String, Value>,
-}
-
-impl Recorded {
-    pub(super) fn new(input: Vec<ChatMessage>, messages: Vec<ChatMessage>) -> Self {
-        Self {
-            format: FORMAT,
-            input,
-            messages,
-            unknown: Map::new(),
-        }
-    }
-
-    /// Whether this version can read it.
-    pub(super) fn is_supported(&self) -> bool {
-        self.format <= FORMAT
-    }
-}
-
-/// The outcome of one call of a batch in flight.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Outcome {
-    format: u32,
-    /// The call, as it stands in the record from now on.
-    pub(super) call: CallRecord,
+/// What one call of a batch in flight came to. Members that this version does not know are kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::function_invoking) struct Outcome {
+    pub(super) format: u32,
+    /// Its position in the reply.
+    pub(super) position: u32,
     /// What the model reads.
-    pub(super) result: ToolResult,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<ToolResult>,
+    /// What identifies the result for the guard against repetition.
+    #[serde(default)]
+    pub(super) digest: u64,
+    /// The call as it stands in the record, where it asks the outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) call: Option<Box<CallRecord>>,
+    /// What runs nested in it have used.
+    #[serde(default, skip_serializing_if = "NestedReport::is_empty")]
+    pub(super) used: NestedReport,
     #[serde(flatten)]
     unknown: Map<String, Value>,
 }
 
 impl Outcome {
-    pub(super) fn new(call: CallRecord, result: ToolResult) -> Self {
+    /// A call that has its result.
+    pub(in crate::function_invoking) fn finished(
+        finished: &FinishedCall,
+        used: NestedReport,
+    ) -> Self {
         Self {
             format: FORMAT,
-            call,
-            result,
+            position: finished.occurrence.position,
+            result: Some(finished.result.clone()),
+            digest: finished.digest.value(),
+            call: None,
+            used,
             unknown: Map::new(),
         }
     }
 
-    /// Whether this version can read it.
-    pub(super) fn is_supported(&self) -> bool {
-        self.format <= FORMAT
+    /// A call that asks the outside.
+    pub(in crate::function_invoking) fn asks(call: CallRecord) -> Self {
+        Self {
+            format: FORMAT,
+            position: call.position,
+            result: None,
+            digest: 0,
+            call: Some(Box::new(call)),
+            used: NestedReport::default(),
+            unknown: Map::new(),
+        }
+    }
+
+    /// Its JSON form.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if it has none.
+    pub(super) fn to_json(&self) -> Result<Value> {
+        serde_json::to_value(self).map_err(|error| {
+            Error::new(ErrorKind::Store, "the outcome of a call has no JSON form")
+                .with_source(error)
+        })
     }
 }

@@ -5,21 +5,26 @@ mod find;
 mod step;
 
 use raf_core::{
-    AgentResponseUpdate, ClosedReason, Error, ErrorKind, MessageRole, PendingCall, RefusalReason,
-    Result, RunId, ToolApprovalResponse,
+    AgentResponseUpdate, Error, ErrorKind, MessageRole, PendingCall, RefusalReason, Result, RunId,
+    ToolApprovalResponse,
 };
 use raf_tools::{CallState, HoldPolicy, OpenBatch, Preparation, ToolSet};
 
 use self::find::{is_of_session, open_record, shown_calls};
 use self::step::Step;
-use super::durable;
-use super::leg::{Leg, Run};
+use super::durable::{self, Nested};
+use super::leg::Leg;
 use super::options::{ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy};
+use super::plan;
 use super::policy::PolicyFacts;
-use super::{plan, records};
+use super::records::{self, Saving};
+use super::run::Run;
+use super::steps::{RunEnd, close_left_behind};
 
 /// What a leg begins with.
 pub(super) enum Beginning {
+    /// A nested run that ended before the run around it heard of it.
+    Ended(RunEnd),
     /// A model request.
     Ask,
     /// A run whose owner died between batches: it is asked again, and nothing is added.
@@ -45,14 +50,23 @@ pub(super) async fn begin(
     options: &FunctionInvokingOptions,
 ) -> Result<Beginning> {
     let mut answers = std::mem::take(&mut leg.options.tool_approval_responses);
-    let found = match durable::named_record(leg).await? {
-        Some(record) => Some(record),
-        None => open_record(leg, &answers).await?,
+    let found = match durable::nested_record(leg).await? {
+        Some(Nested::Open(record)) => Some(*record),
+        Some(Nested::Ended(end)) => return Ok(Beginning::Ended(end)),
+        None => match durable::named_record(leg).await? {
+            Some(record) => Some(record),
+            None => open_record(leg, &answers).await?,
+        },
     };
     let Some(mut record) = found else {
         return without_record(leg, &answers, options).await;
     };
     let recovered = durable::recover(leg, &mut record).await?;
+    if recovered.interrupted {
+        // A nested run that is entered again gets answers again on which it has acted.
+        answers
+            .retain(|answer| leg.root.is_none() || record.settlement(&answer.request_id).is_none());
+    }
     if recovered.interrupted && record.calls.is_empty() {
         leg.run = records::restore(record)?;
         leg.first_request = leg.run.counters.rounds == 0;
@@ -65,8 +79,7 @@ pub(super) async fn begin(
     let shown = shown_calls(&leg.transcript(), &record);
     if shown.as_ref().is_some_and(|shown| shown.moved_on) {
         leg.run = records::restore(record)?;
-        records::close(leg, ClosedReason::Superseded).await?;
-        leg.run = Run::new();
+        close_left_behind(leg).await?;
         return without_record(leg, &answers, options).await;
     }
     // Whatever comes of it, the caller is told of this run.
@@ -79,10 +92,11 @@ pub(super) async fn begin(
         extensions: &leg.options.extensions,
     };
     let mut batch = OpenBatch::from_record(preparation, record.round, &record.calls)?;
-    if recovered.has_unsettled() {
-        let again = recovered.not_started(&record);
-        let again = OpenBatch::from_record(preparation, again.round, &again.calls)?;
-        recovered.apply(&mut batch, &again, tools);
+    recovered
+        .in_flight
+        .settle_unknown(&mut batch, tools, leg.is_durable());
+    if leg.steps.is_some() {
+        durable::report_again(&mut batch, leg);
     }
     let rules = leg.store.remembered(&rules_scope).await?;
     let session_id = leg.options.session_id.clone();
@@ -147,7 +161,7 @@ pub(super) async fn begin(
         mode: options.execution.mode,
         whole_batch: options.hold_whole_batch,
     };
-    records::save(leg, &batch, Some(hold), durable::Step::Begin).await?;
+    records::save(leg, &batch, Saving::Begin(hold)).await?;
     leg.pending.clear();
     Ok(Beginning::GoOn { batch, superseded })
 }

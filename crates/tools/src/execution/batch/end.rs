@@ -22,10 +22,22 @@ fn tell_outcome(span: &Span, outcome: ToolOutcome) {
     }
 }
 
+/// What the task of a body comes to.
+#[derive(Debug)]
+pub(super) enum TaskEnd {
+    /// The end of its body.
+    Body(BodyEnd),
+    /// Its outcome, which it has offered to the recorder.
+    Outcome(Box<FinishedCall>, Option<TerminationCause>),
+}
+
 impl Batch {
-    pub(super) fn joined(&mut self, joined: Result<(Occurrence, BodyEnd), JoinError>) {
+    pub(super) fn joined(&mut self, joined: Result<(Occurrence, TaskEnd), JoinError>) {
         match joined {
-            Ok((occurrence, end)) => self.settle(occurrence, end),
+            Ok((occurrence, TaskEnd::Body(end))) => self.settle(occurrence, end),
+            Ok((occurrence, TaskEnd::Outcome(finished, termination))) => {
+                self.outcome(occurrence, *finished, termination);
+            }
             // The wrapper catches panics of the body: what is left is a runtime that shuts down,
             // the abort of a body that was given up, or a panic while the body was dropped.
             Err(error) => {
@@ -94,16 +106,31 @@ impl Batch {
         }
     }
 
+    /// An outcome that the task of the body has made.
+    fn outcome(
+        &mut self,
+        occurrence: Occurrence,
+        finished: FinishedCall,
+        termination: Option<TerminationCause>,
+    ) {
+        self.show_progress();
+        let Some(body) = self.running.remove(&occurrence) else {
+            return;
+        };
+        self.show_nested_use(occurrence, &body);
+        tell_outcome(&body.span, finished.result.outcome());
+        self.finished(finished, termination);
+    }
+
     fn finish(&mut self, ready: &ReadyCall, rendered: Rendered) {
-        let failed = rendered.result.outcome().is_error();
-        self.events.push_back(BatchEvent::Finished(FinishedCall {
-            occurrence: ready.occurrence,
-            call: ready.call.clone(),
-            result: rendered.result,
-            digest: rendered.digest,
-            polling: ready.tool.tool().limits().polling,
-        }));
-        if let Some(cause) = rendered.termination {
+        let (finished, termination) = FinishedCall::of_body(ready, rendered);
+        self.finished(finished, termination);
+    }
+
+    fn finished(&mut self, finished: FinishedCall, termination: Option<TerminationCause>) {
+        let failed = finished.result.outcome().is_error();
+        self.events.push_back(BatchEvent::Finished(finished));
+        if let Some(cause) = termination {
             self.terminate(cause);
         } else if failed && self.options.error_policy == ErrorPolicy::FailFast {
             self.terminate(TerminationCause::FailFast);
@@ -123,6 +150,12 @@ impl Batch {
     /// Gives up bodies that block their thread beyond deadline and grace.
     pub(super) fn give_up(&mut self, now: Instant) {
         self.show_progress();
+        // A body that has ended is keeping its outcome.
+        for body in self.running.values_mut() {
+            if lock(&body.entries).ended {
+                body.give_up_at = None;
+            }
+        }
         let late: Vec<Occurrence> = self
             .running
             .iter()

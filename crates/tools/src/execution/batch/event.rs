@@ -1,5 +1,9 @@
 //! What a batch belongs to, what goes into it, what happens in it.
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use raf_core::{
     Cancellation, Content, Extensions, NestedUpdate, Occurrence, RunId, ToolCall, ToolErrorClass,
     ToolOutcome, ToolResult,
@@ -22,6 +26,8 @@ pub struct BatchContext {
     pub cancellation: Cancellation,
     /// Per-run things that tools may read.
     pub extensions: Extensions,
+    /// What keeps starts and outcomes where a crash does not lose them. Default: nothing.
+    pub recorder: Option<Arc<dyn ICallRecorder>>,
 }
 
 impl BatchContext {
@@ -32,7 +38,14 @@ impl BatchContext {
             parent_run_id: None,
             cancellation,
             extensions: Extensions::new(),
+            recorder: None,
         }
+    }
+
+    /// Has starts announced by [`BatchEvent::Starting`], and outcomes kept by the tasks of their bodies.
+    pub fn with_recorder(mut self, recorder: Arc<dyn ICallRecorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
     }
 
     /// Sets the per-run things that tools may read.
@@ -52,6 +65,12 @@ impl BatchContext {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BatchEvent {
+    /// Bodies are about to be entered, unless the batch is told otherwise before it is asked for its next
+    /// event. Only with a recorder.
+    Starting {
+        /// The calls.
+        calls: Vec<StartingCall>,
+    },
     /// A body is being entered.
     Started {
         /// Which call.
@@ -107,6 +126,30 @@ pub struct FinishedCall {
     pub digest: ResultDigest,
     /// Whether equal calls of this tool are a way to wait.
     pub polling: bool,
+    /// Whether the task of its body has kept it.
+    pub kept: bool,
+}
+
+/// A call whose body is about to be entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StartingCall {
+    /// Where it was made.
+    pub occurrence: Occurrence,
+    /// Which entry of its body this is, from 1.
+    pub attempt: u32,
+    /// Whether its tool says that it may be run again.
+    pub idempotent: bool,
+}
+
+/// Keeps outcomes where a crash does not lose them.
+#[async_trait]
+pub trait ICallRecorder: Debug + Send + Sync {
+    /// Keeps the outcome of a body, in the task of the body and before anybody is told: a slow consumer
+    /// cannot lose it (contract I6). Says whether it is kept; the call has its outcome in either case.
+    ///
+    /// `used` is what runs nested in the body have used.
+    async fn ended(&self, finished: &FinishedCall, used: &NestedReport) -> bool;
 }
 
 impl FinishedCall {
@@ -123,6 +166,7 @@ impl FinishedCall {
             digest: ResultDigest::of(outcome, &text),
             result: settled.result,
             polling: false,
+            kept: false,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod end;
 mod event;
+mod keep;
 mod start;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,8 +23,10 @@ use tracing::Span;
 
 use crate::context::NestedReport;
 
-pub use self::event::{BatchContext, BatchEvent, FinishedCall, QueuedCall};
-use super::body::BodyEnd;
+use self::end::TaskEnd;
+pub use self::event::{
+    BatchContext, BatchEvent, FinishedCall, ICallRecorder, QueuedCall, StartingCall,
+};
 use super::invoke::Entries;
 use super::options::ExecutionOptions;
 use super::permits::ToolPermits;
@@ -46,8 +49,12 @@ pub struct Batch {
     stop_cause: Option<StopCause>,
     termination: Option<TerminationCause>,
     queue: VecDeque<QueuedCall>,
+    /// What is about to start, once that is kept.
+    starting: Vec<(ReadyCall, Option<OwnedSemaphorePermit>)>,
+    /// Whether it was said that they are.
+    announced: bool,
     running: BTreeMap<Occurrence, Running>,
-    bodies: JoinSet<(Occurrence, BodyEnd)>,
+    bodies: JoinSet<(Occurrence, TaskEnd)>,
     waiting: FuturesUnordered<BoxFuture<'static, (String, OwnedSemaphorePermit)>>,
     awaited: Vec<String>,
     granted: BTreeMap<String, OwnedSemaphorePermit>,
@@ -97,6 +104,8 @@ impl Batch {
             stop_cause: None,
             termination: None,
             queue: calls.into(),
+            starting: Vec::new(),
+            announced: false,
             running: BTreeMap::new(),
             bodies: JoinSet::new(),
             waiting: FuturesUnordered::new(),
@@ -122,9 +131,13 @@ impl Batch {
             if self.stop_cause.is_none() && self.stop.is_cancelled() {
                 self.begin_stop(StopCause::Cancelled);
             }
+            self.enter_announced();
             self.start_ready();
             if !self.events.is_empty() {
                 continue;
+            }
+            if let Some(starting) = self.announce() {
+                return Some(starting);
             }
             if self.running.is_empty() && (self.queue.is_empty() || self.held == Held::All) {
                 return None;
@@ -170,7 +183,7 @@ impl Batch {
 
     /// Skips what has not started; what runs goes on.
     pub fn skip_queued(&mut self, reason: SkipReason) {
-        for queued in std::mem::take(&mut self.queue) {
+        for queued in self.not_started() {
             let settled = match queued {
                 QueuedCall::Settled(settled) => settled,
                 QueuedCall::Ready(ready) => {
@@ -201,7 +214,7 @@ impl Batch {
         for body in self.running.values_mut() {
             body.give_up_at = give_up_at;
         }
-        for queued in std::mem::take(&mut self.queue) {
+        for queued in self.not_started() {
             let settled = match queued {
                 QueuedCall::Settled(settled) => settled,
                 QueuedCall::Ready(ready) => {

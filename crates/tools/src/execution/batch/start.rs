@@ -7,7 +7,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 use tracing::instrument::WithSubscriber;
 
-use super::{Batch, BatchEvent, Held, QueuedCall, Running};
+use super::end::TaskEnd;
+use super::keep::Keeper;
+use super::{Batch, BatchEvent, Held, QueuedCall, Running, StartingCall};
 use crate::context::ToolContext;
 use crate::execution::body::{BodyLimits, run_body};
 use crate::execution::invoke::Invocation;
@@ -21,8 +23,11 @@ impl Batch {
         let mut index = 0;
         while self.stop_cause.is_none() && self.held != Held::All && index < self.queue.len() {
             let sequential = self.options.mode == ExecutionMode::Sequential;
-            let alone = self.running.values().any(|body| body.exclusive);
-            if alone || (sequential && (index > 0 || !self.running.is_empty())) {
+            let busy = !self.running.is_empty() || !self.starting.is_empty();
+            let exclusive = |ready: &ReadyCall| ready.tool.tool().limits().exclusive;
+            let alone = self.running.values().any(|body| body.exclusive)
+                || self.starting.iter().any(|(ready, _)| exclusive(ready));
+            if alone || (sequential && (index > 0 || busy)) {
                 return;
             }
             let QueuedCall::Ready(ready) = &self.queue[index] else {
@@ -37,10 +42,16 @@ impl Batch {
                 self.held = Held::All;
                 return;
             }
-            if limits.exclusive && (index > 0 || !self.running.is_empty()) {
+            if limits.exclusive && (index > 0 || busy) {
                 return;
             }
-            let in_flight = self.running.values().filter(|body| body.counts).count();
+            let counts = |ready: &ReadyCall| !ready.tool.tool().limits().agent_backed;
+            let in_flight = self.running.values().filter(|body| body.counts).count()
+                + self
+                    .starting
+                    .iter()
+                    .filter(|(ready, _)| counts(ready))
+                    .count();
             if !limits.agent_backed && in_flight >= self.options.max_concurrency {
                 return;
             }
@@ -70,9 +81,46 @@ impl Batch {
                 _ => None,
             };
             if let Some(QueuedCall::Ready(ready)) = self.queue.remove(index) {
-                self.start(*ready, permit);
+                if self.context.recorder.is_some() {
+                    self.starting.push((*ready, permit));
+                } else {
+                    self.start(*ready, permit);
+                }
             }
         }
+    }
+
+    /// Says which bodies are about to be entered, once.
+    pub(super) fn announce(&mut self) -> Option<BatchEvent> {
+        if self.announced || self.starting.is_empty() {
+            return None;
+        }
+        self.announced = true;
+        let starting = |(ready, _): &(ReadyCall, _)| StartingCall {
+            occurrence: ready.occurrence,
+            attempt: ready.attempt,
+            idempotent: ready.tool.tool().limits().idempotent,
+        };
+        let calls = self.starting.iter().map(starting).collect();
+        Some(BatchEvent::Starting { calls })
+    }
+
+    /// Enters the bodies that were announced.
+    pub(super) fn enter_announced(&mut self) {
+        if std::mem::take(&mut self.announced) {
+            for (ready, permit) in std::mem::take(&mut self.starting) {
+                self.start(ready, permit);
+            }
+        }
+    }
+
+    /// Takes the calls whose bodies were not entered.
+    pub(super) fn not_started(&mut self) -> Vec<QueuedCall> {
+        let starting = std::mem::take(&mut self.starting).into_iter();
+        let starting = starting.map(|(ready, _)| QueuedCall::Ready(Box::new(ready)));
+        let mut calls: Vec<QueuedCall> = starting.collect();
+        calls.extend(std::mem::take(&mut self.queue));
+        calls
     }
 
     fn after_error_of_settled(&mut self) {
@@ -130,9 +178,20 @@ impl Batch {
         let entries = invocation.entries();
         let grace = self.options.grace;
         let body = run_body(invocation, context, stop, BodyLimits { deadline, grace });
+        let keeper = self.context.recorder.clone().map(|recorder| Keeper {
+            recorder,
+            ready: Arc::clone(&ready),
+            entries: Arc::clone(&entries),
+            nested: Arc::clone(&nested),
+            options: Arc::clone(&self.options),
+        });
         let task = async move {
             let end = body.await;
             drop(permit);
+            let end = match keeper {
+                Some(keeper) => keeper.keep(end).await,
+                None => TaskEnd::Body(end),
+            };
             (occurrence, end)
         };
         // A subscriber of this scope alone reaches the body too.

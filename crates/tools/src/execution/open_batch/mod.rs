@@ -182,7 +182,8 @@ impl OpenBatch {
                 interrupt,
                 request_id,
             } => self.interrupted(ready.clone(), interrupt.clone(), request_id.clone()),
-            BatchEvent::Started { .. }
+            BatchEvent::Starting { .. }
+            | BatchEvent::Started { .. }
             | BatchEvent::Progress { .. }
             | BatchEvent::Nested { .. }
             | BatchEvent::NestedUsed { .. } => {}

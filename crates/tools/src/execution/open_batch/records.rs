@@ -143,7 +143,7 @@ impl OpenBatch {
                     },
                     CallStatus::AwaitingEarlier if record.facts.gated => CallState::Gated {
                         ready: ready()?,
-                        reason: None,
+                        reason: record.facts.reason.clone(),
                         request: None,
                     },
                     CallStatus::AwaitingEarlier => CallState::Ready(ready()?),
@@ -191,7 +191,16 @@ impl CallState {
             return facts;
         };
         facts.gated = matches!(self, Self::Gated { request: None, .. });
+        if let Self::Gated {
+            request: None,
+            reason,
+            ..
+        } = self
+        {
+            facts.reason.clone_from(reason);
+        }
         facts.approved = ready.approved;
+        facts.decided = ready.decided && !ready.approved;
         facts.edited = ready.edited;
         facts.unknown = ready.unknown;
         facts.asked_around = ready.asked_around;
