@@ -108,7 +108,7 @@ fn of_responses() -> impl Strategy<Value = Content> {
         text(),
         model,
         encrypted,
-        0..5_u8,
+        0..6_u8,
         0..1000_u16,
     )
         .prop_map(|(dialect, text, model, encrypted, kind, number)| {
@@ -132,6 +132,9 @@ fn of_responses() -> impl Strategy<Value = Content> {
                 3 => marked(json!({
                     "type": "message", "id": format!("msg_{number}"), "role": "assistant",
                 })),
+                4 => marked(json!({
+                    "type": "compaction", "id": format!("cmp_{number}"), "encrypted_content": "CMP",
+                })),
                 _ => owned(
                     dialect,
                     json!({"type": "response", "id": format!("resp_{number}")}),
@@ -143,7 +146,7 @@ fn of_responses() -> impl Strategy<Value = Content> {
 /// What a Messages endpoint leaves in a message. A secret says whose it is.
 fn of_messages() -> impl Strategy<Value = Content> {
     let model = select(&[MODEL, "another"][..]);
-    (select(MESSAGES), text(), model, 0..6_u8, 0..1000_u16).prop_map(
+    (select(MESSAGES), text(), model, 0..7_u8, 0..1000_u16).prop_map(
         |(dialect, text, model, kind, number)| {
             let secret = format!("{dialect}/{model}");
             match kind {
@@ -157,6 +160,7 @@ fn of_messages() -> impl Strategy<Value = Content> {
                     "type": "web_search_tool_result", "tool_use_id": format!("srvtoolu_{number}"),
                     "content": [],
                 })),
+                5 => owned(dialect, json!({"type": "compaction", "content": "Summary"})),
                 _ => owned(dialect, json!({"type": "citations", "citations": [{"type": "page_location"}]})),
             }
         },
@@ -220,7 +224,7 @@ fn assistant() -> impl Strategy<Value = ChatMessage> {
         2 => of_responses(),
         2 => of_messages(),
         4 => call(),
-        1 => Just(image()),
+        1 => media(),
     ];
     let status = select(
         &[

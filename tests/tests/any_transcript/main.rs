@@ -13,7 +13,8 @@ use proptest::prelude::any;
 use proptest::test_runner::TestCaseError;
 use raf_anthropic::{AnthropicChatClient, AnthropicOptions};
 use raf_core::{
-    ChatClientRunOptions, ChatMessage, Content, ErrorKind, MediaSource, Result, ToolDeclaration,
+    ChatClientRunOptions, ChatMessage, Content, ErrorKind, MediaSource, MessageRole, Result,
+    ToolDeclaration,
 };
 use raf_openai::{OpenAiChatClient, OpenAiOptions, OpenAiResponsesChatClient, ResponsesDialect};
 use raf_testing::random::for_all;
@@ -77,9 +78,12 @@ fn check<C>(
 }
 
 /// Whether a part of the user is one that the protocol has no form for. One of a result is no reason to
-/// refuse: the tool has run.
+/// refuse: the tool has run. Nor is one that a model made: it is not sent back.
 fn has_unknown_media(messages: &[ChatMessage], is_it: impl Fn(&Content) -> bool) -> bool {
-    messages.iter().flat_map(ChatMessage::contents).any(&is_it)
+    let of_user = messages
+        .iter()
+        .filter(|message| message.role() != MessageRole::Assistant);
+    of_user.flat_map(ChatMessage::contents).any(&is_it)
 }
 
 fn is_url(content: &Content) -> bool {

@@ -44,7 +44,7 @@ pub(crate) fn faults(body: &Value, dialect: &str) -> Vec<String> {
             );
         }
         if !kind.ends_with("_output") {
-            let goes_on = matches!(kind, "reasoning" | "function_call") || kind.ends_with("_call");
+            let goes_on = matches!(kind, "reasoning" | "compaction") || kind.ends_with("_call");
             let is_said = kind == "message" && item["role"] == "assistant";
             must(
                 open.is_empty() || goes_on || is_said,
@@ -58,7 +58,7 @@ pub(crate) fn faults(body: &Value, dialect: &str) -> Vec<String> {
                 let is_followed = next.is_some_and(|next| {
                     let kind = word(&next["type"]);
                     let is_said = kind == "message" && next["role"] == "assistant";
-                    is_said || kind == "reasoning" || kind.ends_with("_call")
+                    is_said || matches!(kind, "reasoning" | "compaction") || kind.ends_with("_call")
                 });
                 must(
                     is_followed || dialect == "openrouter",
@@ -94,7 +94,9 @@ pub(crate) fn faults(body: &Value, dialect: &str) -> Vec<String> {
                 }
                 output(&item["output"], dialect, &mut must);
             }
-            "web_search_call" => must(FULL.contains(&dialect), "items of tools of the server"),
+            "web_search_call" | "compaction" => {
+                must(FULL.contains(&dialect), "items of tools of the server")
+            }
             other => must(false, &format!("an item of type '{other}'")),
         }
     }

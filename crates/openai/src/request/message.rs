@@ -38,7 +38,12 @@ pub(crate) fn render(message: &ChatMessage, rules: &Rules) -> Arc<str> {
 /// # Errors
 /// What to give instead.
 pub(crate) fn check_media(messages: &[ChatMessage]) -> Result<()> {
-    let messages = messages.iter().filter(|message| !message.is_plain_text());
+    // What a model made is not sent back.
+    let is_sent = |message: &&ChatMessage| message.role() != MessageRole::Assistant;
+    let messages = messages
+        .iter()
+        .filter(is_sent)
+        .filter(|message| !message.is_plain_text());
     for content in messages.flat_map(ChatMessage::contents) {
         let fault = match content {
             Content::Audio(media) if !matches!(media.source, MediaSource::Base64(_)) => {

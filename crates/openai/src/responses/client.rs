@@ -182,14 +182,19 @@ impl IChatClient for OpenAiResponsesChatClient {
         let said = built.said.clone();
         let reporter = inner.connection.reporter(&url, model, said);
         let setup = inner.connection.setup(reporter, &options);
-        let continuation = ResponsesRunOptions::of(&options).continuation;
+        let own = ResponsesRunOptions::of(&options);
+        let is_whole_here = own.previous.is_none();
+        let continuation = own.continuation;
         // The token is for the first request: one whose reply is there already is used up.
         let continuation = continuation.filter(|token| {
             let is_there = |message: &ChatMessage| message.message_id() == Some(&token.response_id);
             !messages.iter().any(is_there)
         });
-        // Only one that names a response can need the whole conversation after all.
-        let whole = built.previous.is_some().then(|| messages.to_vec());
+        // Only one that names a response can need the whole conversation after all. Behind a response that
+        // the caller named the messages are not the whole: sent alone, they would be answered without what
+        // came before.
+        let needs_whole = built.previous.is_some() && is_whole_here;
+        let whole = needs_whole.then(|| messages.to_vec());
         let run = Run {
             client: Arc::clone(inner),
             model: model.to_owned(),

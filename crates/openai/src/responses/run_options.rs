@@ -59,7 +59,8 @@ pub trait ResponsesRunOptionsExt: Sized {
     fn with_conversation_id(self, id: impl Into<String>) -> Self;
 
     /// Goes on behind a response that the server holds (`resp_…`): the messages are what came after it.
-    /// Once a reply in the conversation has an id of its own, that one is named.
+    /// Once a reply in the conversation has an id of its own, that one is named. A server that has lost it
+    /// ends the run in its error: the messages alone are not the conversation.
     fn with_previous_response_id(self, id: impl Into<String>) -> Self;
 
     /// Sets whether the server keeps responses (`store`). Kept, each request names the last response that

@@ -11,7 +11,13 @@ use raf_wire::{data_url, part_owner, push_member, push_string};
 /// # Errors
 /// What to give instead.
 pub(super) fn check_media(messages: &[ChatMessage]) -> Result<()> {
-    for content in messages.iter().flat_map(ChatMessage::contents) {
+    // What a model made is not sent back.
+    let is_sent = |message: &&ChatMessage| message.role() != MessageRole::Assistant;
+    for content in messages
+        .iter()
+        .filter(is_sent)
+        .flat_map(ChatMessage::contents)
+    {
         let fault = match content {
             Content::Video(_) => "it takes no video: give single images",
             Content::Audio(media) if !matches!(media.source, MediaSource::Base64(_)) => {
