@@ -95,7 +95,7 @@ pub(crate) fn faults(body: &Value, dialect: &str) -> Vec<String> {
                 output(&item["output"], dialect, &mut must);
             }
             "web_search_call" | "compaction" => {
-                must(FULL.contains(&dialect), "items of tools of the server")
+                must(FULL.contains(&dialect), "items of tools of the server");
             }
             other => must(false, &format!("an item of type '{other}'")),
         }

@@ -34,7 +34,7 @@ pub fn replay(
             gather(updates.expect("a request that is right")).await
         };
         tokio::select! {
-            outcome = tokio::time::timeout(Duration::from_secs(20), asking) => {
+            outcome = tokio::time::timeout(Duration::from_mins(4), asking) => {
                 outcome.expect("the client hangs")
             }
             () = serving => unreachable!("the server serves for ever"),

@@ -27,6 +27,9 @@ pub struct ReplySetup<'a> {
     pub line_bytes: Option<usize>,
 }
 
+/// A wait that nothing of a case takes, on a busy machine neither: megabytes in single bytes need seconds.
+const OUT_OF_THE_WAY: Duration = Duration::from_mins(2);
+
 /// The longest line that is taken where a case sends too much.
 const LINE_BYTES: usize = 64 * 1024;
 
@@ -96,7 +99,11 @@ impl Replies<'_> {
     }
 
     fn run(&self, case: &WireCase, reply: WireReply, streaming: bool) -> Outcome {
-        let wait = Duration::from_millis(if reply.end == End::Hang { 250 } else { 10_000 });
+        let wait = if reply.end == End::Hang {
+            Duration::from_millis(250)
+        } else {
+            OUT_OF_THE_WAY
+        };
         let must_stop = case.is_large() && !case.expected()["error"].is_null();
         let asked = [ChatMessage::user("Hello")];
         replay(reply, &asked, self.options.clone(), |url| {
