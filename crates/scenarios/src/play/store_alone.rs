@@ -53,7 +53,14 @@ impl IChatClient for StoreAlone {
         let items = self.inner.run(&[], options).await?;
         let (mut known, mut is_known) = (0, true);
         let new = items.filter_map(move |item| {
-            is_known &= matches!(item, Ok(Update::Message { .. }));
+            is_known &= match &item {
+                Ok(Update::Message { .. }) => true,
+                Ok(Update::ToolCalled { result, .. }) => {
+                    let mut results = journal.iter().flat_map(ChatMessage::tool_results);
+                    results.any(|known| known == result)
+                }
+                _ => false,
+            };
             known += usize::from(is_known);
             future::ready((!is_known).then(|| item.map_err(|error| without(error, known))))
         });
