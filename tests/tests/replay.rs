@@ -96,7 +96,7 @@ struct Played {
 fn play(scenario: &Scenario, behind: usize, shuffle: Option<u64>) -> Played {
     let loops: Arc<Mutex<Vec<ReplayedChatClient>>> = Arc::default();
     let made = Arc::clone(&loops);
-    let runner = Runner::new().with_http(false).with_stack(move |parts| {
+    let runner = Runner::new().with_http(false).with_stores(false).with_stack(move |parts| {
         let client =
             FunctionInvokingChatClient::with_options(parts.model, parts.tools, parts.options);
         let client = ReplayedChatClient::new(client, behind);

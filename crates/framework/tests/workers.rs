@@ -6,14 +6,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt};
 use raf_core::{
-    AnswerOutcome, CancellationToken, ChatClientExt, ChatClientRunOptions, ChatMessage,
+    AnswerOutcome, CancellationToken, ChatClientExt, ChatClientRunOptions, ChatMessage, ErrorKind,
     IChatClient, IRunStore, ISession, ISessionStore, InMemoryRunStore, InMemorySessionStore,
-    RefusalReason, Result, RunId, Session, ToolApprovalResponse, UpdateStream, validate_history,
+    RefusalReason, Result, RunId, Session, ToolApprovalResponse, UpdateStream, WaitsFor,
+    validate_history,
 };
 use raf_framework::{
     AgentRequest, AgentResumer, AgentRuntime, ClientResumer, FunctionInvokingChatClient,
-    PassOptions, ResumedRun, RunProgress, RunStoreOptionsExt, WorkerOptions, resume_open_runs,
-    run_worker,
+    FunctionInvokingOptions, PassOptions, ResumedRun, RunProgress, RunStoreOptionsExt,
+    WorkerOptions, resume_open_runs, run_worker,
 };
 use raf_testing::{Reply, ScriptedChatClient, ScriptedTool};
 use raf_tools::ToolRegistry;
@@ -233,9 +234,39 @@ async fn i8_an_agent_goes_on_with_the_session_of_its_run() {
     assert_eq!(bench.book.log().entries(), 1);
 }
 
+/// A yes that comes too late runs nothing, also where it is given to the run itself.
+#[tokio::test]
+async fn e2_an_answer_to_a_request_whose_time_is_over_is_stale() {
+    let book = Arc::new(ScriptedTool::returning("book", "booked").gated());
+    let tools = ToolRegistry::builder()
+        .with_shared_tool(book.clone())
+        .build()
+        .unwrap();
+    let limits = FunctionInvokingOptions::new().with_approval_lifetime(Duration::ZERO);
+    let client = FunctionInvokingChatClient::with_options(Arc::new(Stateless), tools, limits);
+    let mut conversation = vec![ChatMessage::user("book it")];
+    let paused = client
+        .get_response(&conversation, ChatClientRunOptions::new())
+        .await
+        .unwrap();
+    let WaitsFor::Approval(request) = &paused.pending[0].waits_for else {
+        panic!("no approval waits")
+    };
+    assert_eq!(request.expires_at_ms, request.asked_at_ms);
+    let yes = ToolApprovalResponse::approve(&request.request_id);
+    conversation.extend(paused.messages);
+    let options = ChatClientRunOptions::new().with_tool_approval_responses(vec![yes]);
+    let refused = client
+        .get_response(&conversation, options)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ApprovalRefused);
+    assert_eq!(refused.code(), Some(RefusalReason::Stale.as_str()));
+    assert_eq!(book.log().entries(), 0);
+}
+
 /// Who decides sees the agent that asks, its session, and since when.
 #[tokio::test]
-#[ignore = "the loop does not say it yet: nobody calls `ApprovalRequest::with_asker` and `with_times`"]
 async fn e8_what_waits_says_who_asked_and_when() {
     let bench = bench(true);
     let now = || {

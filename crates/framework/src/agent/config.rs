@@ -20,6 +20,7 @@ use super::settings;
 use crate::approving::{ApprovingChatClient, IApprovalHandler};
 use crate::builder_ext::ChatClientBuilderExt;
 use crate::configuring::merge;
+use crate::function_invoking::AskedBy;
 use crate::function_invoking::{FunctionInvokingOptions, IRunHook};
 use crate::into_tools::IntoTools;
 
@@ -67,7 +68,12 @@ impl AgentConfig {
 
     /// The options of a run, laid over the agent's.
     pub(super) fn run_options(&self, options: &ChatClientRunOptions) -> ChatClientRunOptions {
-        merge::merge(&self.defaults, options, &ChatClientRunOptions::new())
+        let mut options = merge::merge(&self.defaults, options, &ChatClientRunOptions::new());
+        // People are told who asks.
+        if let Some(name) = &self.name {
+            options.extensions.insert(AskedBy(name.clone()));
+        }
+        options
     }
 }
 

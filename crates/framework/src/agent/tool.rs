@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::nested_run::NestedRun;
 use super::runtime::AgentRuntime;
+use crate::function_invoking::AskedBy;
 
 /// An agent that another agent can call: each call is a run of its own.
 ///
@@ -126,7 +127,11 @@ impl ITool for AgentTool {
         arguments: ToolArguments,
     ) -> std::result::Result<ToolOutput, ToolError> {
         let task = arguments.get("task").and_then(serde_json::Value::as_str);
-        let run = NestedRun::begin(context, task.unwrap_or_default(), self.options.clone())?;
+        let mut options = self.options.clone();
+        options
+            .extensions
+            .insert(AskedBy(self.declaration.name().to_owned()));
+        let run = NestedRun::begin(context, task.unwrap_or_default(), options)?;
         run.play(&*self.client).await
     }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::durable::{Held, InHand};
 use super::inbox::MessageInbox;
-use super::options::FunctionInvokingOptions;
+use super::options::{AskedBy, FunctionInvokingOptions};
 use super::outer_run::{Allowance, NestedIn};
 use super::request_context::RequestContext;
 use super::run::{Run, Stop};
@@ -58,6 +58,8 @@ pub(super) struct Leg {
     pub(super) abandoned: Vec<AbandonedCall>,
     /// What stands in the requests beside the transcript.
     pub(super) context: Option<Arc<RequestContext>>,
+    /// The agent that asks people, by its name.
+    pub(super) asked_by: Option<String>,
     inbox: Option<Arc<MessageInbox>>,
     /// Set if the run is nested in a call of another one.
     nested: Option<Arc<NestedIn>>,
@@ -80,6 +82,7 @@ impl Leg {
         let context = options.extensions.remove::<RequestContext>();
         let inbox = options.extensions.remove::<MessageInbox>();
         let nested = options.extensions.remove::<NestedIn>();
+        let asked_by = options.extensions.remove::<AskedBy>();
         let mut run = Run::new();
         if let Some(nested) = &nested {
             run.id = nested.run_id.clone();
@@ -110,6 +113,7 @@ impl Leg {
             pending: Vec::new(),
             abandoned: Vec::new(),
             context,
+            asked_by: asked_by.map(|asked_by| asked_by.0.clone()),
             inbox,
             input,
             fold: ResponseFold::new(),

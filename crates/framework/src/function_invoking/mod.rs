@@ -42,6 +42,7 @@ use tracing::Instrument;
 pub use self::hooks::{HookBatch, HookDecision, HookReply, HookRequest, HookResults, IRunHook};
 pub use self::inbox::{MessageInbox, MessageInboxOptionsExt};
 use self::leg::Leg;
+pub(crate) use self::options::AskedBy;
 pub use self::options::{
     ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy, RunStoreOptionsExt,
 };

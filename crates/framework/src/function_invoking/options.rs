@@ -88,6 +88,9 @@ pub struct FunctionInvokingOptions {
     pub foreign_call_policy: ForeignCallPolicy,
     /// Where records of paused runs are kept. A store in the run's options takes its place.
     pub run_store: Arc<dyn IRunStore>,
+    /// How long a request for approval may be answered: a later yes is refused as stale, and a store that
+    /// lasts settles the call as cancelled. Default: as long as the run is kept.
+    pub approval_lifetime: Option<Duration>,
     /// What decides before people do.
     pub approval_policy: Option<Arc<dyn IApprovalPolicy>>,
     /// What looks into a run, and may change, veto or end it.
@@ -120,6 +123,7 @@ impl Default for FunctionInvokingOptions {
             new_message_policy: NewMessagePolicy::default(),
             foreign_call_policy: ForeignCallPolicy::default(),
             run_store: Arc::new(InMemoryRunStore::new()),
+            approval_lifetime: None,
             approval_policy: None,
             hooks: Vec::new(),
             execution: ExecutionOptions::default(),
@@ -237,6 +241,12 @@ impl FunctionInvokingOptions {
         self
     }
 
+    /// Sets how long a request for approval may be answered; `None` is for as long as its run is kept.
+    pub fn with_approval_lifetime(mut self, lifetime: impl Into<Option<Duration>>) -> Self {
+        self.approval_lifetime = lifetime.into();
+        self
+    }
+
     /// Sets what decides before people do.
     pub fn with_approval_policy(mut self, policy: impl IApprovalPolicy + 'static) -> Self {
         self.approval_policy = Some(Arc::new(policy));
@@ -288,6 +298,10 @@ pub enum ForeignCallPolicy {
     /// The leg ends in an error of kind `Misuse`.
     Reject,
 }
+
+/// The name of the agent whose run it is, in the options of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedBy(pub(crate) String);
 
 /// A run store in the options of one run.
 #[derive(Clone, Debug)]

@@ -249,7 +249,7 @@ impl ToolExecutor {
                     out.emit(ExecutionUpdate::Event(event)).await;
                 }
             }
-            open.make_requests();
+            open.make_requests(|request| request);
             record.round = open.round();
             record.calls = open.to_records(None);
             record.reopen_pending();

@@ -25,5 +25,9 @@ fn e2_a_gated_call_that_is_recorded_before_it_is_announced_is_still_gated() {
     let records: Vec<_> = serde_json::from_str(&json).unwrap();
     let mut restored = OpenBatch::from_record(preparation, 0, &records).unwrap();
     assert!(restored.runnable(hold).is_empty(), "nobody said yes");
-    assert_eq!(restored.make_requests().len(), 1, "it is asked about");
+    assert_eq!(
+        restored.make_requests(|request| request).len(),
+        1,
+        "it is asked about"
+    );
 }

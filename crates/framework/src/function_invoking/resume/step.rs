@@ -2,14 +2,15 @@
 //! is written.
 
 use raf_core::{
-    ApprovalDecision, ApprovalRule, ApprovalScope, RefusalReason, Result, RunRecord, Settlement,
-    ToolApprovalResponse, ToolCall, ToolResult, canonical_json,
+    ApprovalDecision, ApprovalRule, ApprovalScope, CallStatus, RefusalReason, Result, RunRecord,
+    Settlement, ToolApprovalResponse, ToolCall, ToolResult, canonical_json,
 };
 use raf_tools::{Applied, BatchCall, CallState, OpenBatch, SettledCall};
 use serde_json::Value;
 
 use super::find::Shown;
 use super::refusal_of;
+use crate::function_invoking::execute::now_ms;
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::policy::{self, PolicyFacts};
 
@@ -55,6 +56,12 @@ impl Step {
             return;
         }
         if let Some(recorded) = self.record.open_request(&request_id) {
+            if let CallStatus::AwaitingApproval { request } = &recorded.status
+                && request.is_expired(now_ms())
+            {
+                self.refusals.push((request_id, RefusalReason::Stale));
+                return;
+            }
             let call = shown.and_then(|shown| shown.calls.get(recorded.position as usize));
             if !call.is_some_and(|call| is_same_call(call, &recorded.call)) {
                 self.refusals

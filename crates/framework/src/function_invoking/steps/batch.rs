@@ -84,7 +84,9 @@ impl<'a> BatchWork<'a> {
             BatchWay::Planned(end) => (end, false),
             BatchWay::Resumed { superseded } => (leg.run.batch_end.take(), superseded),
             BatchWay::Waiting => {
-                return Ok(BatchEnd::Pause(execute::pause(&mut batch, leg).await?));
+                return Ok(BatchEnd::Pause(
+                    execute::pause(&mut batch, leg, self.options).await?,
+                ));
             }
         };
         let recorder = recorder.map(|recorder| Arc::new(OutcomeRecorder::new(recorder)));

@@ -257,7 +257,10 @@ impl OpenBatch {
     }
 
     /// Makes the requests of gated calls that have none, to be announced.
-    pub fn make_requests(&mut self) -> Vec<ApprovalRequest> {
+    pub fn make_requests(
+        &mut self,
+        complete: impl Fn(ApprovalRequest) -> ApprovalRequest,
+    ) -> Vec<ApprovalRequest> {
         let mut made = Vec::new();
         for call in &mut self.calls {
             let CallState::Gated {
@@ -276,6 +279,7 @@ impl OpenBatch {
                 Value::Object(ready.arguments.clone()),
             );
             new.reason.clone_from(reason);
+            let new = complete(new);
             made.push(new.clone());
             *request = Some(Box::new(new));
         }
