@@ -1,10 +1,12 @@
 //! Works that are measured, each with a size: `work(name, size)` does one. The timed benchmarks and
 //! the counted ones (`main.rs`) share them.
 
+mod durable;
 mod pieces;
 mod replay;
 mod runs;
 
+pub use durable::{StepCost, durable_run};
 pub use pieces::{arguments, events, fold, history, request_body, request_client, validate};
 pub use replay::Replay;
 pub use runs::{Shape, lookup_tools, run, stack};
@@ -27,6 +29,14 @@ pub const WORKS: &[Work] = &[
     work("rounds", "rounds of one run", [2, 8, 32, 64], |size| {
         run(&Shape::default().rounds(size));
     }),
+    work(
+        "durable",
+        "rounds of one run in SQLite",
+        [2, 8, 32, 64],
+        |size| {
+            durable_run(0, size);
+        },
+    ),
     work("calls", "calls in one reply", [1, 8, 64, 256], |size| {
         run(&Shape::default().calls(size));
     }),

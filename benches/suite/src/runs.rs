@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures::StreamExt;
 use futures::future::join_all;
 use raf_core::{
-    ChatClientBuilder, ChatClientRunOptions, ChatMessage, IChatClient, ToolDeclaration,
+    ChatClientBuilder, ChatClientRunOptions, ChatMessage, IChatClient, IRunStore, ToolDeclaration,
 };
 use raf_framework::{ChatClientBuilderExt, FunctionInvokingChatClient, FunctionInvokingOptions};
 use raf_tools::{ToolOutput, ToolRegistry, dynamic_tool};
@@ -96,8 +96,8 @@ fn kept_tools(count: u32) -> ToolRegistry {
         .clone()
 }
 
-/// The stack of a shape.
-pub fn stack(shape: &Shape) -> Arc<dyn IChatClient> {
+/// The stack of a shape. Runs are in the store if there is one.
+pub fn stack(shape: &Shape, store: Option<Arc<dyn IRunStore>>) -> Arc<dyn IChatClient> {
     let replay = Replay {
         writer: request_client(),
         rounds: shape.rounds,
@@ -105,7 +105,10 @@ pub fn stack(shape: &Shape) -> Arc<dyn IChatClient> {
         deltas: shape.deltas,
         before: shape.history as usize + 1,
     };
-    let execution = FunctionInvokingOptions::new().with_max_rounds(shape.rounds + 1);
+    let mut execution = FunctionInvokingOptions::new().with_max_rounds(shape.rounds + 1);
+    if let Some(store) = store {
+        execution = execution.with_run_store(store);
+    }
     let mut builder =
         ChatClientBuilder::new(replay)
             .logging()
@@ -121,7 +124,12 @@ pub fn stack(shape: &Shape) -> Arc<dyn IChatClient> {
 
 /// Makes the stack, and runs the shape on a runtime of one thread.
 pub fn run(shape: &Shape) {
-    let stack = stack(shape);
+    run_in(shape, None);
+}
+
+/// The same, with its runs in a store.
+pub(crate) fn run_in(shape: &Shape, store: Option<Arc<dyn IRunStore>>) {
+    let stack = stack(shape, store);
     let mut messages = history(shape.history);
     messages.push(ChatMessage::user("Go."));
     let one = || async {
