@@ -1,5 +1,6 @@
 //! Which blocks are sent in which turn: instructions apart, roles in turn, the user's first.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use raf_core::{ChatMessage, MessageRole};
@@ -19,14 +20,16 @@ const GO_ON: &str = r#"{"type":"text","text":"Continue."}"#;
 pub(super) struct Arranged {
     /// The instructions: one piece per message.
     pub(super) system: Vec<Piece>,
-    pub(super) turns: Vec<Turn>,
+    /// What the turns say, in order.
+    pub(super) pieces: Vec<Piece>,
+    turns: Vec<Turn>,
 }
 
-/// Messages of one role in a row: their blocks, piece by piece.
+/// Messages of one role in a row: their pieces, up to those of the next turn.
 #[derive(Debug)]
-pub(super) struct Turn {
-    pub(super) is_user: bool,
-    pub(super) pieces: Vec<Piece>,
+struct Turn {
+    is_user: bool,
+    start: usize,
     has_calls: bool,
 }
 
@@ -48,7 +51,8 @@ pub(super) fn arrange(
     let key = render_key(rules, model);
     let mut arranged = Arranged {
         system: Vec::new(),
-        turns: Vec::new(),
+        pieces: Vec::with_capacity(messages.len() + 1),
+        turns: Vec::with_capacity(messages.len() + 1),
     };
     for (place, message) in messages.iter().enumerate() {
         let piece = message.rendered(key, |message| {
@@ -66,6 +70,9 @@ pub(super) fn arrange(
             role => {
                 let is_user = role != MessageRole::Assistant;
                 let has_calls = message.tool_calls().next().is_some();
+                if arranged.turns.is_empty() && !is_user {
+                    arranged.push(true, Piece::added(SILENT), false);
+                }
                 arranged.push(is_user, piece, has_calls);
             }
         }
@@ -77,8 +84,8 @@ pub(super) fn arrange(
             message: None,
         });
     }
-    if arranged.turns.first().is_none_or(|first| !first.is_user) {
-        arranged.turns.insert(0, Turn::of(SILENT));
+    if arranged.turns.is_empty() {
+        arranged.push(true, Piece::added(SILENT), false);
     }
     arranged
 }
@@ -86,16 +93,23 @@ pub(super) fn arrange(
 impl Arranged {
     fn push(&mut self, is_user: bool, piece: Piece, has_calls: bool) {
         match self.turns.last_mut().filter(|last| last.is_user == is_user) {
-            Some(last) => {
-                last.pieces.push(piece);
-                last.has_calls |= has_calls;
-            }
+            Some(last) => last.has_calls |= has_calls,
             None => self.turns.push(Turn {
                 is_user,
-                pieces: vec![piece],
+                start: self.pieces.len(),
                 has_calls,
             }),
         }
+        self.pieces.push(piece);
+    }
+
+    /// The turns: whether each is the user's, and which pieces it has. None is without any.
+    pub(super) fn turns(&self) -> impl DoubleEndedIterator<Item = (bool, Range<usize>)> {
+        self.turns.iter().enumerate().map(|(at, turn)| {
+            let next = self.turns.get(at + 1);
+            let end = next.map_or(self.pieces.len(), |next| next.start);
+            (turn.is_user, turn.start..end)
+        })
     }
 
     /// Whether the assistant's last turn asks for calls, and does not begin with a thought of its own:
@@ -108,21 +122,21 @@ impl Arranged {
                     .iter()
                     .any(|start| piece.json.starts_with(start))
             };
-            turn.has_calls && !turn.pieces.first().is_some_and(thinks)
+            turn.has_calls && !self.pieces.get(turn.start).is_some_and(thinks)
         })
     }
 
     /// Puts a turn of the user behind the assistant's last, where that may not be gone on with.
     pub(super) fn end_with_user(&mut self) {
         if self.turns.last().is_some_and(|last| !last.is_user) {
-            self.turns.push(Turn::of(GO_ON));
+            self.push(true, Piece::added(GO_ON), false);
         }
     }
 
     /// Takes the blanks off the end of a conversation that ends with the assistant.
     pub(super) fn trim_end(&mut self) {
-        let last = self.turns.last_mut().filter(|last| !last.is_user);
-        if let Some(piece) = last.and_then(|last| last.pieces.last_mut())
+        let last = self.turns.last().filter(|last| !last.is_user);
+        if let Some(piece) = last.and(self.pieces.last_mut())
             && let Some(trimmed) = without_blanks_at_end(&piece.json)
         {
             piece.json = trimmed.into();
@@ -131,7 +145,7 @@ impl Arranged {
 
     /// About how many bytes it is.
     pub(super) fn length(&self) -> usize {
-        let pieces = self.turns.iter().flat_map(|turn| &turn.pieces);
+        let pieces = self.pieces.iter();
         let turns: usize = pieces.map(|piece| piece.json.len() + 40).sum();
         let system = self.system.iter().map(|piece| piece.json.len() + 1);
         system.sum::<usize>() + turns
@@ -139,8 +153,7 @@ impl Arranged {
 
     /// What it says, message by message.
     pub(super) fn into_pieces(self) -> Vec<Arc<str>> {
-        let turns = self.turns.into_iter().flat_map(|turn| turn.pieces);
-        let pieces = self.system.into_iter().chain(turns);
+        let pieces = self.system.into_iter().chain(self.pieces);
         pieces.map(|piece| piece.json).collect()
     }
 
@@ -154,32 +167,30 @@ impl Arranged {
     /// Writes the list of turns.
     pub(super) fn write_turns(&self, text: &mut Vec<u8>) {
         text.push(b'[');
-        for (place, turn) in self.turns.iter().enumerate() {
-            if place > 0 {
+        for (is_user, pieces) in self.turns() {
+            if pieces.start > 0 {
                 text.push(b',');
             }
-            let head: &[u8] = if turn.is_user {
+            let head: &[u8] = if is_user {
                 br#"{"role":"user","content":["#
             } else {
                 br#"{"role":"assistant","content":["#
             };
             text.extend_from_slice(head);
-            join(text, turn.pieces.iter().map(|piece| &*piece.json));
+            let pieces = self.pieces[pieces].iter();
+            join(text, pieces.map(|piece| &*piece.json));
             text.extend_from_slice(b"]}");
         }
         text.push(b']');
     }
 }
 
-impl Turn {
-    fn of(json: &str) -> Self {
+impl Piece {
+    /// One that stands for no message.
+    fn added(json: &str) -> Self {
         Self {
-            is_user: true,
-            pieces: vec![Piece {
-                json: json.into(),
-                message: None,
-            }],
-            has_calls: false,
+            json: json.into(),
+            message: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use raf_core::{ChatMessage, Content, Result};
 use serde_json::Value;
 
 use super::Request;
-use super::arrange::Arranged;
+use super::arrange::{Arranged, Piece};
 use super::message::{Marks, render};
 use super::settings::conflict;
 use crate::dialect::Rules;
@@ -23,8 +23,8 @@ const FIVE_MINUTES: &str = r#"{"type":"ephemeral"}"#;
 /// A breakpoint of an hour.
 pub(super) const ONE_HOUR: &str = r#"{"type":"ephemeral","ttl":"1h"}"#;
 
-/// A place of a breakpoint: section, turn, piece. They are processed in this order.
-type Place = (Section, usize, usize);
+/// A place of a breakpoint: section and piece. They are processed in this order.
+type Place = (Section, usize);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Section {
@@ -132,7 +132,7 @@ fn explicit(
         if !given.is_empty() {
             let is_long = given.iter().any(|mark| mark["ttl"] == "1h");
             marks.push(Mark {
-                place: (Section::Tools, 0, 0),
+                place: (Section::Tools, 0),
                 count: given.len(),
                 lifetime: if is_long {
                     CacheLifetime::OneHour
@@ -167,36 +167,28 @@ fn explicit(
 const KEY: &str = r#""cache_control":"#;
 
 fn pieces(arranged: &Arranged) -> impl Iterator<Item = (Place, Option<usize>, &str)> {
-    let system = arranged.system.iter().enumerate().map(|(piece, text)| {
-        let place = (Section::System, 0, piece);
-        (place, text.message, &*text.json)
-    });
-    let turns = arranged.turns.iter().enumerate().flat_map(|(turn, of)| {
-        of.pieces.iter().enumerate().map(move |(piece, text)| {
-            let place = (Section::Turns, turn, piece);
-            (place, text.message, &*text.json)
-        })
-    });
-    system.chain(turns)
+    let of = |section| move |(at, piece): (usize, _)| ((section, at), piece);
+    let system = arranged.system.iter().enumerate().map(of(Section::System));
+    let turns = arranged.pieces.iter().enumerate().map(of(Section::Turns));
+    let pieces = system.chain(turns);
+    pieces.map(|(place, piece): (_, &Piece)| (place, piece.message, &*piece.json))
 }
 
 /// Adds breakpoints as far as there is room, those that save the most first.
 fn add_automatic(marks: &mut Vec<Mark>, arranged: &Arranged, tools: &str, caching: PromptCaching) {
     let ends = arranged
-        .turns
-        .iter()
-        .enumerate()
+        .turns()
         .rev()
-        .filter(|(_, turn)| turn.is_user)
-        .map(|(at, turn)| (Section::Turns, at, turn.pieces.len() - 1))
+        .filter(|(is_user, _)| *is_user)
+        .map(|(_, pieces)| (Section::Turns, pieces.end - 1))
         .take(caching.messages.into());
     let mut ends: Vec<Place> = ends.collect();
     let mut wanted: Vec<Place> = ends.drain(..ends.len().min(1)).collect();
     if caching.system && !arranged.system.is_empty() {
-        wanted.push((Section::System, 0, arranged.system.len() - 1));
+        wanted.push((Section::System, arranged.system.len() - 1));
     }
     if caching.tools && !tools.is_empty() {
-        wanted.push((Section::Tools, 0, 0));
+        wanted.push((Section::Tools, 0));
     }
     wanted.extend(ends);
     let mut room = MOST - marks.iter().map(|mark| mark.count).sum::<usize>();
@@ -227,7 +219,7 @@ fn apply(
     model: &str,
 ) {
     let value = if is_long { ONE_HOUR } else { FIVE_MINUTES };
-    let (section, turn, piece) = mark.place;
+    let (section, piece) = mark.place;
     if section == Section::Tools {
         if mark.is_automatic && tools.pop().is_some() {
             mark_last(tools, value);
@@ -237,10 +229,7 @@ fn apply(
     }
     let piece = match section {
         Section::System => arranged.system.get_mut(piece),
-        _ => arranged
-            .turns
-            .get_mut(turn)
-            .and_then(|turn| turn.pieces.get_mut(piece)),
+        _ => arranged.pieces.get_mut(piece),
     };
     let Some(piece) = piece else { return };
     let mut json = piece.json.to_string();

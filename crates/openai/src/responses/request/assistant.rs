@@ -1,16 +1,18 @@
 //! A message of the assistant as items: what it says, and what an earlier response must come back with.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use raf_core::{ChatMessage, Content, ToolCall};
 use raf_wire::{own_part, part_owner, push_member, push_string, tool_name};
 use serde_json::{Map, Value};
 
 use super::Writer;
-use super::items::wire_id;
+use super::items::{PLACE, wire_id};
 use super::parts::{begin_message, push_text, separate};
 use crate::responses::dialect::ReasoningReplay;
-use crate::responses::parts::{ITEM, MODEL, PLACE};
+use crate::responses::parts::{ITEM, MODEL, PLACE as ANSWER_PLACE};
 
 /// An item, and where it stood in its answer.
 struct Placed {
@@ -23,8 +25,7 @@ struct Placed {
 pub(super) fn assistant(
     message: &ChatMessage,
     writer: &Writer<'_>,
-    at: Option<usize>,
-    ids: &mut HashSet<String>,
+    ids: &mut HashSet<Cow<'_, str>>,
 ) -> String {
     let mut items: Vec<Placed> = Vec::new();
     let mut text = String::from("[");
@@ -38,7 +39,7 @@ pub(super) fn assistant(
             && !matches!(content, Content::Text(_) | Content::Refusal(_))
             && !is_type(own.as_ref(), "message")
         {
-            let json = said(&mut text, None, writer, at.map(|at| (at, items.len())), ids);
+            let json = said(&mut text, None, writer, items.len(), ids);
             items.extend(json.map(|json| placed(None, json)));
         }
         match content {
@@ -53,13 +54,7 @@ pub(super) fn assistant(
             }
             Content::Unknown(_) if is_type(own.as_ref(), "message") => {
                 let mark = own.unwrap_or_default();
-                let json = said(
-                    &mut text,
-                    Some(mark),
-                    writer,
-                    at.map(|at| (at, items.len())),
-                    ids,
-                );
+                let json = said(&mut text, Some(mark), writer, items.len(), ids);
                 items.extend(json.map(|json| placed(place, json)));
             }
             Content::Unknown(part) => {
@@ -68,7 +63,7 @@ pub(super) fn assistant(
                 let value = own.unwrap_or_else(|| part.value.clone());
                 let mut is_new = |name: &str| {
                     let id = value[name].as_str();
-                    id.is_none_or(|id| ids.insert(id.to_owned()))
+                    id.is_none_or(|id| ids.insert(Cow::Owned(id.to_owned())))
                 };
                 let is_news = is_new("id") && is_new("call_id");
                 if writer.rules.hosted && !is_foreign && value["type"] != "response" && is_news {
@@ -90,7 +85,7 @@ pub(super) fn assistant(
             _ => {}
         }
     }
-    if let Some(json) = said(&mut text, None, writer, at.map(|at| (at, items.len())), ids) {
+    if let Some(json) = said(&mut text, None, writer, items.len(), ids) {
         items.insert(text_from.min(items.len()), placed(None, json));
     }
     if items.iter().all(|item| item.place.is_some()) {
@@ -122,24 +117,29 @@ fn is_type(item: Option<&Value>, kind: &str) -> bool {
 
 /// What this provider keeps of a part: the item as it came, and its place.
 fn own_item(content: &Content, writer: &Writer<'_>) -> (Option<Value>, Option<u64>) {
-    let provider = &*writer.rules.name;
+    if let Content::Unknown(part) = content {
+        let Some(mut item) = own_part(part, &writer.rules.name) else {
+            return (None, None);
+        };
+        let members = item.as_object_mut();
+        let place = members.and_then(|members| members.remove(ANSWER_PLACE));
+        return (Some(item), place.and_then(|place| place.as_u64()));
+    }
+    let own = kept_data(content, writer);
+    let item = own.and_then(|own| own.get(ITEM)).cloned();
+    let place = own.and_then(|own| own.get(ANSWER_PLACE)?.as_u64());
+    (item, place)
+}
+
+/// What this provider keeps with a part.
+fn kept_data<'a>(content: &'a Content, writer: &Writer<'_>) -> Option<&'a Value> {
     let data = match content {
-        Content::Unknown(part) => {
-            let Some(mut item) = own_part(part, provider) else {
-                return (None, None);
-            };
-            let members = item.as_object_mut();
-            let place = members.and_then(|members| members.remove(PLACE));
-            return (Some(item), place.and_then(|place| place.as_u64()));
-        }
         Content::Reasoning(part) => part.provider_data.as_ref(),
         Content::ToolCall(call) => call.provider_data(),
         _ => None,
     };
-    let own = data.filter(|data| data.provider == provider);
-    let item = own.and_then(|own| own.data.get(ITEM)).cloned();
-    let place = own.and_then(|own| own.data.get(PLACE)?.as_u64());
-    (item, place)
+    let own = data.filter(|data| data.provider == *writer.rules.name);
+    own.map(|own| &own.data)
 }
 
 /// The text so far as a message.
@@ -147,8 +147,8 @@ fn said(
     text: &mut String,
     mark: Option<Value>,
     writer: &Writer<'_>,
-    at: Option<(usize, usize)>,
-    ids: &mut HashSet<String>,
+    number: usize,
+    ids: &mut HashSet<Cow<'_, str>>,
 ) -> Option<String> {
     if text.len() == 1 {
         return None;
@@ -164,10 +164,11 @@ fn said(
     };
     let id = members.remove("id");
     let id = id.as_ref().and_then(Value::as_str);
-    let id = id.filter(|id| id.starts_with("msg") && ids.insert((*id).to_owned()));
-    let made_up = at.map(|(at, number)| format!("msg_t{at}_{number}"));
-    if let Some(id) = id.or(made_up.as_deref().filter(|_| writer.rules.strict_items)) {
+    let id = id.filter(|id| id.starts_with("msg") && ids.insert(Cow::Owned((*id).to_owned())));
+    if let Some(id) = id {
         push_member(&mut json, "id", id);
+    } else if writer.rules.strict_items {
+        let _ = write!(json, r#","id":"msg_t{}_{number}""#, char::from(PLACE));
     }
     if writer.rules.strict_items {
         members.insert("status".to_owned(), "completed".into());
@@ -185,7 +186,7 @@ fn reasoning(
     own: Option<Value>,
     content: &Content,
     writer: &Writer<'_>,
-    ids: &mut HashSet<String>,
+    ids: &mut HashSet<Cow<'_, str>>,
 ) -> Option<String> {
     let Content::Reasoning(part) = content else {
         return None;
@@ -204,7 +205,7 @@ fn reasoning(
                 return None;
             }
             item.retain(|_, value| !value.is_null());
-            if !id(&item).is_some_and(|id| ids.insert(id)) {
+            if !id(&item).is_some_and(|id| ids.insert(Cow::Owned(id))) {
                 item.remove("id");
             }
             item.entry("summary")
@@ -219,7 +220,7 @@ fn reasoning(
             }
             let mut json = String::from(r#"{"type":"reasoning""#);
             let id = own.as_ref().and_then(Value::as_object).and_then(id);
-            if let Some(id) = id.filter(|id| ids.insert(id.clone())) {
+            if let Some(id) = id.filter(|id| ids.insert(Cow::Owned(id.clone()))) {
                 push_member(&mut json, "id", &id);
             }
             json.push_str(r#","summary":[],"content":["#);
@@ -231,7 +232,7 @@ fn reasoning(
     }
 }
 
-fn function_call(call: &ToolCall, own: Option<Value>, ids: &mut HashSet<String>) -> String {
+fn function_call(call: &ToolCall, own: Option<Value>, ids: &mut HashSet<Cow<'_, str>>) -> String {
     let mut members = match own {
         Some(Value::Object(members)) => members,
         _ => Map::new(),
@@ -240,7 +241,7 @@ fn function_call(call: &ToolCall, own: Option<Value>, ids: &mut HashSet<String>)
     let prefix = if is_custom { "ct" } else { "fc" };
     let fits = |id: &Value| id.as_str().is_some_and(|id| id.starts_with(prefix));
     let id = members.remove("id").filter(fits);
-    if let Some(id) = id.filter(|id| ids.insert(id.as_str().unwrap_or("").to_owned())) {
+    if let Some(id) = id.filter(|id| ids.insert(Cow::Owned(id.as_str().unwrap_or("").to_owned()))) {
         members.insert("id".to_owned(), id);
     }
     let input = members.remove("input");
@@ -275,13 +276,18 @@ fn push_members(json: &mut String, members: &Map<String, Value>) {
 }
 
 /// The ids of the items that a message goes back as.
-pub(super) fn item_ids(message: &ChatMessage, writer: &Writer<'_>) -> Vec<String> {
-    message
-        .contents()
-        .iter()
-        .filter_map(|content| {
+pub(super) fn item_ids<'a>(message: &'a ChatMessage, writer: &Writer<'_>) -> Vec<Cow<'a, str>> {
+    let contents = message.contents().iter();
+    let ids = contents.filter_map(|content| match content {
+        Content::Unknown(_) => {
             let (own, _) = own_item(content, writer);
-            own?.get("id")?.as_str().map(str::to_owned)
-        })
-        .collect()
+            let id = own?.get("id")?.as_str()?.to_owned();
+            Some(Cow::Owned(id))
+        }
+        _ => {
+            let own = kept_data(content, writer)?.get(ITEM)?;
+            own.get("id")?.as_str().map(Cow::Borrowed)
+        }
+    });
+    ids.collect()
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use raf_core::{ChatMessage, Content, MessageRole, ToolResult};
@@ -24,13 +25,29 @@ pub(super) fn wire_id(id: &str) -> String {
     call_id(id, CallIds::UpTo(LONGEST_CALL_ID)).into_owned()
 }
 
-/// The messages' items, each message's as one text with commas between them.
+/// Stands in a message's items for where the message is: they are rendered once and kept, wherever it
+/// comes to stand. JSON text has no such character.
+pub(super) const PLACE: u8 = 1;
+
+/// Appends the items of the message at a place.
+pub(super) fn push_items(text: &mut Vec<u8>, items: &str, at: usize) {
+    let items = items.as_bytes();
+    let mut from = 0;
+    for mark in memchr::memchr_iter(PLACE, items) {
+        text.extend_from_slice(&items[from..mark]);
+        write!(text, "{at}").expect("memory takes it");
+        from = mark + 1;
+    }
+    text.extend_from_slice(&items[from..]);
+}
+
+/// The messages' items, each message's as one text with commas between them; see [`push_items`].
 pub(super) fn render(
     messages: &[ChatMessage],
     writer: &Writer<'_>,
     calls: &HashMap<&str, KnownCall>,
 ) -> Vec<Arc<str>> {
-    let mut seen: HashSet<String> = HashSet::new();
+    let mut seen: HashSet<Cow<'_, str>> = HashSet::new();
     let mut pieces = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
         let piece = match message.role() {
@@ -53,19 +70,17 @@ pub(super) fn render(
             }
             MessageRole::Assistant => {
                 let ids = item_ids(message, writer);
-                let mut own: HashSet<String> = HashSet::new();
-                let repeats = ids
-                    .iter()
-                    .any(|id| seen.contains(id) || !own.insert(id.clone()));
-                let following = &messages[at + 1..];
+                let mut own = HashSet::new();
+                let repeats = ids.iter().any(|id| seen.contains(id) || !own.insert(&**id));
                 let shell_calls = shell_calls(message, writer);
-                if repeats || writer.rules.strict_items || !shell_calls.is_empty() {
-                    let piece = assistant(message, writer, Some(at), &mut seen);
+                if repeats || !shell_calls.is_empty() {
+                    let piece = assistant(message, writer, &mut seen);
+                    let following = &messages[at + 1..];
                     with_shell_outputs(piece, &shell_calls, following).into()
                 } else {
-                    seen.extend(own);
+                    seen.extend(ids);
                     kept(message, writer, |message| {
-                        assistant(message, writer, None, &mut HashSet::new()).into()
+                        assistant(message, writer, &mut HashSet::new()).into()
                     })
                 }
             }

@@ -101,7 +101,8 @@ pub(crate) fn build(
     }
     let pieces = items::render(&sent, writer, &calls);
 
-    let length: usize = pieces.iter().map(|piece| piece.len() + 1).sum();
+    // Each with its comma and the digits of its place.
+    let length: usize = pieces.iter().map(|piece| piece.len() + 8).sum();
     let mut body = BodyWriter::new(length + 1024, options);
     body.field("model", model)?;
     let said_from = body.position();
@@ -113,13 +114,15 @@ pub(crate) fn build(
     }
     body.raw_field("input", |text| {
         text.push(b'[');
-        let own = extra_item.iter().map(String::as_str);
-        let all = own.chain(pieces.iter().map(|piece| &**piece));
-        for piece in all.filter(|piece| !piece.is_empty()) {
+        text.extend_from_slice(extra_item.as_deref().unwrap_or_default().as_bytes());
+        for (at, piece) in pieces.iter().enumerate() {
+            if piece.is_empty() {
+                continue;
+            }
             if !text.ends_with(b"[") {
                 text.push(b',');
             }
-            text.extend_from_slice(piece.as_bytes());
+            items::push_items(text, piece, at);
         }
         text.push(b']');
     });
