@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures what it costs to build the smallest program of each library, those in minimal/.
 
-    ./build_cost.py [PROGRAM...]    builds each from nothing -> results/build.jsonl, and prints a table
+    ./build_cost.py [PROGRAM...]         builds each from nothing -> results/build.jsonl, and prints a table
+    ./build_cost.py --warm [PROGRAM...]  in the usual target directory: sizes and crates, without times
 
 A build is a release build with two jobs and without debug information, in a target directory that is
 thrown away; sources are fetched before. CPU time is that of the compilers, and says more than wall time
@@ -20,6 +21,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENVIRONMENT = {**os.environ, "CARGO_PROFILE_RELEASE_DEBUG": "0"}
+PROGRAMS = ["raf", "raf-tool", "raw-json", "async-openai", "agent-framework", "genai", "rig"]
 TABLE = [
     ("crates", "crates", "{:,.0f}"),
     ("of them the library's own workspace", "own", "{:,.0f}"),
@@ -47,38 +49,48 @@ def children():
     return usage.ru_utime + usage.ru_stime
 
 
-def measure(name):
+def measure(name, warm):
     package = f"minimal-{name}"
     every, own = crates(package)
-    with tempfile.TemporaryDirectory() as target:
+    row = {"program": name, "crates": every, "own": own}
+    with tempfile.TemporaryDirectory() as scratch:
+        target = os.environ.get("CARGO_TARGET_DIR", HERE / "target") if warm else scratch
         before, start = children(), time.monotonic()
         cargo("build", "--release", "--quiet", "--jobs", "2", "--package", package, "--target-dir", target)
-        wall, cpu = time.monotonic() - start, children() - before
-        program = pathlib.Path(target) / "release" / package
-        subprocess.run(["strip", program], check=True)
-        size = program.stat().st_size
-    return {"program": name, "crates": every, "own": own, "cpu_s": cpu, "wall_s": wall, "mib": size / 2**20}
+        if not warm:
+            row |= {"wall_s": time.monotonic() - start, "cpu_s": children() - before}
+        program = pathlib.Path(scratch) / "stripped"
+        subprocess.run(["strip", "-o", program, pathlib.Path(target) / "release" / package], check=True)
+        row["mib"] = program.stat().st_size / 2**20
+    return row
 
 
 def table(rows):
     names = [row["program"] for row in rows]
     lines = ["| | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
     for title, field, form in TABLE:
-        lines.append(f"| {title} | " + " | ".join(form.format(row[field]) for row in rows) + " |")
+        cells = (form.format(row[field]) if field in row else "" for row in rows)
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def main():
-    every = ["raf", "raf-tool", "raw-json", "async-openai", "agent-framework", "genai", "rig"]
+    arguments = sys.argv[1:]
+    warm = "--warm" in arguments
+    names = [name for name in arguments if name != "--warm"] or PROGRAMS
     cargo("fetch", "--quiet")
-    rows = []
-    for name in sys.argv[1:] or every:
-        rows.append(measure(name))
-        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     results = HERE / "results"
     results.mkdir(exist_ok=True)
-    (results / "build.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    print(table(rows))
+    kept = results / "build.jsonl"
+    lines = kept.read_text().splitlines() if kept.exists() else []
+    rows = {row["program"]: row for row in map(json.loads, lines)}
+    for name in names:
+        # What was measured before stands where this does not measure it.
+        rows[name] = rows.get(name, {}) | measure(name, warm)
+        ordered = [rows[each] for each in PROGRAMS if each in rows]
+        kept.write_text("".join(json.dumps(row) + "\n" for row in ordered))
+        print(json.dumps(rows[name]), file=sys.stderr, flush=True)
+    print(table(ordered))
 
 
 if __name__ == "__main__":
