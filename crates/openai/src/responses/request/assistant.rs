@@ -278,16 +278,14 @@ fn push_members(json: &mut String, members: &Map<String, Value>) {
 /// The ids of the items that a message goes back as.
 pub(super) fn item_ids<'a>(message: &'a ChatMessage, writer: &Writer<'_>) -> Vec<Cow<'a, str>> {
     let contents = message.contents().iter();
-    let ids = contents.filter_map(|content| match content {
-        Content::Unknown(_) => {
+    let ids = contents.filter_map(|content| {
+        if let Content::Unknown(_) = content {
             let (own, _) = own_item(content, writer);
             let id = own?.get("id")?.as_str()?.to_owned();
-            Some(Cow::Owned(id))
+            return Some(Cow::Owned(id));
         }
-        _ => {
-            let own = kept_data(content, writer)?.get(ITEM)?;
-            own.get("id")?.as_str().map(Cow::Borrowed)
-        }
+        let own = kept_data(content, writer)?.get(ITEM)?;
+        own.get("id")?.as_str().map(Cow::Borrowed)
     });
     ids.collect()
 }
