@@ -96,17 +96,20 @@ struct Played {
 fn play(scenario: &Scenario, behind: usize, shuffle: Option<u64>) -> Played {
     let loops: Arc<Mutex<Vec<ReplayedChatClient>>> = Arc::default();
     let made = Arc::clone(&loops);
-    let runner = Runner::new().with_http(false).with_stores(false).with_stack(move |parts| {
-        let client =
-            FunctionInvokingChatClient::with_options(parts.model, parts.tools, parts.options);
-        let client = ReplayedChatClient::new(client, behind);
-        let client = match shuffle {
-            Some(seed) => client.shuffling(seed),
-            None => client,
-        };
-        made.lock().expect("no test panicked").push(client.clone());
-        client
-    });
+    let runner = Runner::new()
+        .with_http(false)
+        .with_stores(false)
+        .with_stack(move |parts| {
+            let client =
+                FunctionInvokingChatClient::with_options(parts.model, parts.tools, parts.options);
+            let client = ReplayedChatClient::new(client, behind);
+            let client = match shuffle {
+                Some(seed) => client.shuffling(seed),
+                None => client,
+            };
+            made.lock().expect("no test panicked").push(client.clone());
+            client
+        });
     let report = runner.play(scenario);
     let mut played = Played::default();
     if !report.passed() {

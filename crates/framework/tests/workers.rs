@@ -201,7 +201,7 @@ struct Failing;
 #[async_trait]
 impl IChatClient for Failing {
     async fn run(&self, _: &[ChatMessage], _: ChatClientRunOptions) -> Result<UpdateStream> {
-        Err(raf_core::Error::new(raf_core::ErrorKind::Store, "no disk"))
+        Err(raf_core::Error::new(ErrorKind::Store, "no disk"))
     }
 }
 

@@ -32,11 +32,13 @@ pub(super) enum LegEnd {
 
 /// Drives a leg to its terminal item.
 pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<()> {
-    leg.steps = Steps::of(&mut leg.options, &leg.store, &leg.claim)?;
+    leg.steps = Steps::of(&mut leg.options, &leg.store, &leg.claim)?.map(Box::new);
     let end = if leg.is_durable() {
         let (store, claim) = (Arc::clone(&leg.store), leg.claim.clone());
         let held = leg.held.clone();
-        durable::while_held(store, claim, held, legs_end(client, leg)).await
+        // Boxed: it stands in the state of what waits for it twice, also of runs that are not durable.
+        let work = Box::pin(legs_end(client, leg));
+        durable::while_held(store, claim, held, work).await
     } else {
         legs_end(client, leg).await
     };

@@ -227,7 +227,7 @@ fn milliseconds(time: Duration) -> u64 {
 
 /// Says what waits, once its record is kept.
 pub(super) async fn announce(leg: &mut Leg) {
-    let record = leg.run.record.as_ref();
+    let record = leg.run.record.as_deref();
     leg.pending = record.map(RunRecord::pending).unwrap_or_default();
     for request in std::mem::take(&mut leg.unannounced) {
         let request = Box::new(request);

@@ -29,13 +29,13 @@ pub(super) struct Leg {
     /// This leg's hold on its run; it dies with the leg.
     pub(super) claim: RunClaim,
     /// What keeps its steps, if anything does.
-    pub(super) steps: Option<Steps>,
+    pub(super) steps: Option<Box<Steps>>,
     /// The run around this one whose claim and journals it uses, if it is nested in a durable run.
     pub(super) root: Option<RunId>,
     /// The calls of the present round, and where each stands.
     pub(super) open: Option<OpenBatch>,
     /// The record from which a step restored the run, where the run has none of its own yet.
-    pub(super) restorable: Option<RunRecord>,
+    pub(super) restorable: Option<Box<RunRecord>>,
     /// The tools of the present round.
     pub(super) tools: Option<ToolSet>,
     /// Results of the open batch that an earlier leg came to and nobody was shown.
@@ -182,7 +182,7 @@ impl Leg {
 
     /// The round of the open batch.
     pub(super) fn open_round(&self) -> u32 {
-        let record = self.restorable.as_ref().or(self.run.record.as_ref());
+        let record = self.restorable.as_deref().or(self.run.record.as_deref());
         let recorded = record.map_or(0, |record| record.round);
         self.open.as_ref().map_or(recorded, OpenBatch::round)
     }

@@ -137,12 +137,14 @@ impl IChatClient for FunctionInvokingChatClient {
         }
         let client = self.clone();
         let messages = messages.to_vec();
+        // Boxed: what is moved into the leg stands in the state of the stream a second time.
+        let options = Box::new(options);
         let stream = emit_stream(async move |out: Emitter<AgentResponseUpdate>| {
             raf_tools::check_runtime()?;
             let store = options
                 .run_store()
                 .unwrap_or_else(|| Arc::clone(&client.options().run_store));
-            let mut leg = Leg::new(messages, options, store, out);
+            let mut leg = Leg::new(messages, *options, store, out);
             leg.in_hand = Arc::clone(&client.shared.in_hand);
             // OpenTelemetry GenAI semantic conventions, "Invoke agent span".
             let span = tracing::info_span!(

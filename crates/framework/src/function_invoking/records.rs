@@ -66,12 +66,12 @@ pub(super) async fn planned(leg: &mut Leg, batch: &OpenBatch) -> Result<()> {
 }
 
 /// The record of the run, but for the calls of the batch.
-fn of_batch(leg: &Leg, batch: &OpenBatch) -> RunRecord {
+fn of_batch(leg: &Leg, batch: &OpenBatch) -> Box<RunRecord> {
     let mut record = leg
         .run
         .record
         .clone()
-        .unwrap_or_else(|| RunRecord::new(leg.run.id.clone()));
+        .unwrap_or_else(|| Box::new(RunRecord::new(leg.run.id.clone())));
     record.session_id.clone_from(&leg.options.session_id);
     record.round = batch.round();
     record.denied.clone_from(&leg.run.denied);
@@ -83,12 +83,12 @@ fn of_batch(leg: &Leg, batch: &OpenBatch) -> RunRecord {
 }
 
 /// The run as it stands, for a host that replays steps.
-pub(super) fn snapshot(leg: &Leg) -> RunRecord {
+pub(super) fn snapshot(leg: &Leg) -> Box<RunRecord> {
     let mut record = leg
         .run
         .record
         .clone()
-        .unwrap_or_else(|| RunRecord::new(leg.run.id.clone()));
+        .unwrap_or_else(|| Box::new(RunRecord::new(leg.run.id.clone())));
     record.session_id.clone_from(&leg.options.session_id);
     record.denied.clone_from(&leg.run.denied);
     if let Some(batch) = &leg.open {
@@ -104,7 +104,7 @@ pub(super) fn open(leg: &mut Leg) {
     if !leg.is_durable() || leg.run.record.is_some() {
         return;
     }
-    let mut record = RunRecord::new(leg.run.id.clone());
+    let mut record = Box::new(RunRecord::new(leg.run.id.clone()));
     record.session_id.clone_from(&leg.options.session_id);
     record.working = true;
     count(leg, &mut record, leg.run.counters.clone());
@@ -158,14 +158,14 @@ pub(super) fn calls_of(record: &RunRecord) -> u32 {
 }
 
 /// The record is written with the value of the step.
-fn change(leg: &mut Leg, record: RunRecord) {
+fn change(leg: &mut Leg, record: Box<RunRecord>) {
     leg.run.record = Some(record);
     if let Some((kept, _)) = leg.kept() {
         kept.changed = true;
     }
 }
 
-async fn write(leg: &mut Leg, mut record: RunRecord) -> Result<()> {
+async fn write(leg: &mut Leg, mut record: Box<RunRecord>) -> Result<()> {
     if leg.is_durable() {
         change(leg, record);
         return Ok(());
@@ -209,7 +209,8 @@ async fn write_again(leg: &Leg, record: &mut RunRecord) -> Result<WriteOutcome> 
 /// What the store fails with.
 pub(super) async fn release(leg: &mut Leg) -> Result<Option<PausedRun>> {
     leg.store.release(&leg.run.id, &leg.claim).await?;
-    Ok(leg.run.record.clone().map(PausedRun::new))
+    let record = leg.run.record.as_deref().cloned();
+    Ok(record.map(PausedRun::new))
 }
 
 /// Closes the record, if there is one: the run ends.
@@ -268,7 +269,7 @@ pub(super) fn restore(record: RunRecord) -> Result<Run> {
         usage: record.usage.clone(),
         rounds: record.rounds.clone(),
         worked: Duration::from_millis(record.worked_ms),
-        record: Some(record),
+        record: Some(Box::new(record)),
     })
 }
 

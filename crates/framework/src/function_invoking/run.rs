@@ -43,7 +43,7 @@ pub(super) struct Run {
     /// How long earlier legs have worked.
     pub(super) worked: Duration,
     /// The record, once the run has paused: its revision is the store's.
-    pub(super) record: Option<RunRecord>,
+    pub(super) record: Option<Box<RunRecord>>,
 }
 
 impl Run {

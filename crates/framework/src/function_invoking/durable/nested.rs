@@ -48,7 +48,7 @@ pub(in crate::function_invoking) async fn nested_record(leg: &mut Leg) -> Result
     };
     leg.options.paused_run = None;
     if !record.closed {
-        return Ok(Some(Nested::Open(Box::new(record))));
+        return Ok(Some(Nested::Open(record)));
     }
     let shown = leg.input().len();
     let beyond = |place: &usize| *place >= shown.saturating_sub(1);
@@ -59,7 +59,7 @@ pub(in crate::function_invoking) async fn nested_record(leg: &mut Leg) -> Result
     {
         emit_message(leg, message).await;
     }
-    leg.run = records::restore(record)?;
+    leg.run = records::restore(*record)?;
     leg.run.record = None;
     match end {
         Some(end) => Ok(Some(Nested::Ended(end))),

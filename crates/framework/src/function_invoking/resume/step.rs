@@ -194,7 +194,7 @@ impl Step {
         self.record
             .calls
             .iter()
-            .any(|call| matches!(call.status, raf_core::CallStatus::Started))
+            .any(|call| matches!(call.status, CallStatus::Started))
             && !self.before.runnable(hold).is_empty()
     }
 }

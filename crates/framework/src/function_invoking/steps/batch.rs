@@ -111,7 +111,7 @@ impl<'a> BatchWork<'a> {
             return Ok(batch);
         }
         let record = leg.restorable.take().or_else(|| leg.run.record.clone());
-        let mut record = record.unwrap_or_else(|| RunRecord::new(leg.run.id.clone()));
+        let mut record = record.unwrap_or_else(|| Box::new(RunRecord::new(leg.run.id.clone())));
         let mut in_flight = InFlight::default();
         for event in known {
             in_flight.note(event)?;

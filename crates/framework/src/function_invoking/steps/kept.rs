@@ -83,7 +83,7 @@ pub(in crate::function_invoking) struct StepValue {
     leg: Option<LegState>,
     /// The run behind the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::function_invoking) record: Option<RunRecord>,
+    pub(in crate::function_invoking) record: Option<Box<RunRecord>>,
     #[serde(flatten)]
     unknown: Map<String, Value>,
 }
@@ -165,7 +165,7 @@ pub(super) async fn restore<T: DeserializeOwned>(leg: &mut Leg, value: Value) ->
         let state = value.leg.as_ref();
         let recorded = state.is_none_or(|state| state.recorded);
         leg.options.session_id.clone_from(&record.session_id);
-        leg.run = records::restore(record)?;
+        leg.run = records::restore(*record)?;
         leg.open = None;
         if !recorded {
             leg.restorable = leg.run.record.take();
