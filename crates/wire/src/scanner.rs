@@ -1,12 +1,14 @@
-//! Reads JSON text in place, value by value, without building any: for frames that come by the
-//! thousand and of which a few members count.
+//! Reads JSON text in place, value by value, building only what is asked for: for frames that come by
+//! the thousand and of which a few members count.
 //!
 //! It is as strict as a parser: what it takes is JSON, whether it is read or passed over. Whatever it
 //! does not take (`None`) may still be JSON of an unusual form; [`Json`](crate::Json) says so.
 
 use std::borrow::Cow;
 
-/// How deep values may nest that are passed over.
+use crate::json::Json;
+
+/// How deep values may nest that are read as a tree or passed over.
 const DEPTH: usize = 64;
 
 /// A place in a JSON text. Each method reads one value and stands behind it then; after `None` the
@@ -144,6 +146,48 @@ impl<'a> JsonScanner<'a> {
         let start = self.at;
         self.skip()?;
         self.text.get(start..self.at)
+    }
+
+    /// Reads any value as a tree: the same as [`Json::parse`] makes of its text.
+    pub fn value(&mut self) -> Option<Json> {
+        self.value_within(DEPTH)
+    }
+
+    fn value_within(&mut self, depth: usize) -> Option<Json> {
+        Some(match self.peek()? {
+            b'"' => Json::String(self.string()?.into_owned()),
+            b'n' => self.word("null").map(|()| Json::Null)?,
+            b't' => self.word("true").map(|()| Json::Bool(true))?,
+            b'f' => self.word("false").map(|()| Json::Bool(false))?,
+            b'{' => {
+                let depth = depth.checked_sub(1)?;
+                let mut members = Vec::new();
+                self.object(|scanner, name| {
+                    let value = scanner.value_within(depth)?;
+                    members.push((name.to_owned(), value));
+                    Some(())
+                })?;
+                Json::Object(members)
+            }
+            b'[' => {
+                let depth = depth.checked_sub(1)?;
+                let mut items = Vec::new();
+                self.array(|scanner| {
+                    items.push(scanner.value_within(depth)?);
+                    Some(())
+                })?;
+                Json::Array(items)
+            }
+            _ => {
+                let start = self.at;
+                self.number()?;
+                let digits = self.text.get(start..self.at)?;
+                Json::Number(match digits.parse::<u64>() {
+                    Ok(count) => count.into(),
+                    Err(_) => digits.parse().ok()?,
+                })
+            }
+        })
     }
 
     /// Passes over any value.

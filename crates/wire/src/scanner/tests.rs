@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::JsonScanner;
+use crate::json::Json;
 
 /// Builds a value by the scanner alone.
 fn value(scanner: &mut JsonScanner<'_>) -> Option<Value> {
@@ -134,6 +135,9 @@ proptest! {
             value.to_string()
         };
         prop_assert_eq!(whole(&text).is_some(), !has_escaped_name(&value));
+        let tree = JsonScanner::new(&text).value();
+        prop_assert_eq!(tree.is_some(), !has_escaped_name(&value));
+        prop_assert!(tree.is_none() || tree == Json::parse(&text).ok(), "{}", text);
         if let Some(read) = self::value(&mut JsonScanner::new(&text)) {
             prop_assert_eq!(read, serde_json::from_str::<Value>(&text).unwrap());
         }
@@ -156,6 +160,7 @@ proptest! {
         if let Ok(text) = String::from_utf8(text)
             && whole(&text).is_some()
         {
+            prop_assert_eq!(JsonScanner::new(&text).value(), Json::parse(&text).ok(), "{}", text);
             prop_assert!(serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok(), "{}", text);
         }
     }

@@ -10,6 +10,9 @@ use super::item::{Item, ItemKind};
 use super::reply::ResponsesReply;
 use crate::responses::parts::{ITEM, MODEL, PLACE};
 
+/// Members of a call that are kept otherwise.
+const KNOWN_OF_CALL: &[&str] = &["arguments", "call_id", "name", "status", "type"];
+
 impl ResponsesReply {
     /// Says what must come back of an item that is whole, once.
     pub(super) fn tell(&mut self, at: usize) {
@@ -52,7 +55,7 @@ impl ResponsesReply {
         let Some(whole) = &self.items.0[at].whole else {
             return;
         };
-        let mut part = whole.clone();
+        let mut part = Json::clone(whole);
         part.set(PLACE, Json::Number(place.into()));
         let content = provider_part(&self.asked.provider, &part);
         self.items.0[at].is_told = true;
@@ -66,7 +69,7 @@ impl ResponsesReply {
             return;
         }
         item.is_told = true;
-        let mut mark = match &item.whole {
+        let mut mark = match item.whole.as_deref() {
             Some(Json::Object(members)) => {
                 let members = members.iter();
                 let kept =
@@ -184,17 +187,16 @@ impl ResponsesReply {
         };
         let is_whole = is_whole && !(was_cut && item.is_cut);
         let mut members = Map::new();
-        if let Some(Value::Object(whole)) = item.whole.as_ref().map(without_nulls) {
-            members = whole;
-        }
-        for known in ["arguments", "name", "call_id", "status"] {
-            members.remove(known);
+        if let Some(Json::Object(whole)) = item.whole.as_deref() {
+            let is_known = |name: &str| KNOWN_OF_CALL.contains(&name);
+            for (name, value) in whole.iter().filter(|(name, _)| !is_known(name)) {
+                members.insert(name.clone(), value.to_value());
+            }
+            members.retain(|_, value| !value.is_null());
         }
         if is_custom {
             members.insert("type".to_owned(), "custom_tool_call".into());
             members.insert("input".to_owned(), text.clone().into());
-        } else {
-            members.remove("type");
         }
         if !item.id.is_empty() {
             members.insert("id".to_owned(), item.id.clone().into());

@@ -1,6 +1,7 @@
 //! The loose reading of an event or a body: every form that a server has been seen to send.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use raf_core::Result;
 use raf_wire::{Json, in_band};
@@ -8,11 +9,25 @@ use raf_wire::{Json, in_band};
 use super::item::{ItemKind, Key, ThoughtKind};
 use super::reply::ResponsesReply;
 
+/// What was kept of an event beside its value.
+#[derive(Debug, Default)]
+pub(super) struct Kept<'a> {
+    /// Its item, which is not in the value then, and the text of it.
+    pub(super) item: Option<(Arc<Json>, &'a str)>,
+    /// The output of its response, which is not in the value then.
+    pub(super) output: Option<Vec<Arc<Json>>>,
+}
+
 /// Tells the reply what an event says, or a response as a whole.
 ///
 /// # Errors
 /// The error that it is.
-pub(super) fn apply(name: &str, event: &Json, reply: &mut ResponsesReply) -> Result<()> {
+pub(super) fn apply(
+    name: &str,
+    event: &Json,
+    kept: &Kept<'_>,
+    reply: &mut ResponsesReply,
+) -> Result<()> {
     reply.failure_is_explained(event)?;
     let kind = event.get("type").and_then(Json::as_str).unwrap_or(name);
     reply.sequence(event.get("sequence_number").and_then(Json::as_count));
@@ -33,13 +48,17 @@ pub(super) fn apply(name: &str, event: &Json, reply: &mut ResponsesReply) -> Res
             return reply.error_of(response);
         }
         "output_item.added" => {
-            if let Some(item) = event.present("item") {
+            let of_event = || event.present("item");
+            let item = kept.item.as_ref().map(|(item, _)| &**item);
+            if let Some(item) = item.or_else(of_event) {
                 reply.item_announced(item, key.index)?;
             }
         }
         "output_item.done" => {
-            if let Some(item) = event.present("item") {
-                reply.item_done(item, key.index)?;
+            if let Some((item, text)) = &kept.item {
+                reply.item_done(item, text, key.index)?;
+            } else if let Some(item) = event.present("item") {
+                reply.item_done(&Arc::new(item.clone()), "", key.index)?;
             }
         }
         "output_text.delta" => reply.text_piece(key, part, &delta()),
@@ -79,13 +98,16 @@ pub(super) fn apply(name: &str, event: &Json, reply: &mut ResponsesReply) -> Res
         "completed" | "incomplete" | "failed" | "cancelled" | "done" => {
             let word = kind.strip_prefix("response.").unwrap_or(kind);
             let response = event.present("response").unwrap_or(event);
-            return reply.ends(word, response);
+            return match &kept.output {
+                Some(output) => reply.ends(word, response, output.iter().map(Arc::as_ref)),
+                None => reply.ends(word, response, output_of(response)),
+            };
         }
         "error" => return reply.error_event_of(event),
         _ => {
             let whole = event.present("response").unwrap_or(event);
             if is_response(event) || is_response(whole) && kind.is_empty() {
-                return reply.ends("", whole);
+                return reply.ends("", whole, output_of(whole));
             }
             if event.present("choices").is_some() {
                 return Err(reply.wrong_protocol());
@@ -96,6 +118,11 @@ pub(super) fn apply(name: &str, event: &Json, reply: &mut ResponsesReply) -> Res
         }
     }
     Ok(())
+}
+
+fn output_of(response: &Json) -> &[Json] {
+    let output = response.get("output").and_then(Json::as_array);
+    output.unwrap_or(&[])
 }
 
 /// Whether it is a response as a whole.

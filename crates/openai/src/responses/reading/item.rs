@@ -1,5 +1,7 @@
 //! One item of a response as far as it has come, and the list of them: which item does an event mean?
 
+use std::sync::Arc;
+
 use raf_wire::Json;
 
 use super::call::Arguments;
@@ -65,7 +67,9 @@ pub(super) struct Item {
     pub(super) is_announced: bool,
     pub(super) is_done: bool,
     /// As it came when it was done.
-    pub(super) whole: Option<Json>,
+    pub(super) whole: Option<Arc<Json>>,
+    /// The text that `whole` was read from; empty where it is not kept.
+    pub(super) whole_text: String,
     /// The id that came with `whole`, else the first one.
     pub(super) id: String,
     pub(super) text: Spoken,
@@ -96,6 +100,7 @@ impl Item {
             is_announced: false,
             is_done: false,
             whole: None,
+            whole_text: String::new(),
             id: String::new(),
             text: Spoken::default(),
             refusal: Spoken::default(),

@@ -8,6 +8,7 @@ mod event;
 mod failure;
 mod item;
 mod output;
+mod plain;
 mod reply;
 mod spoken;
 

@@ -1,5 +1,7 @@
 //! Items that are announced, done, and part of the final output.
 
+use std::sync::Arc;
+
 use raf_core::{AgentResponseUpdate, Result, ToolCallHead};
 use raf_wire::{Json, exceeded, read_error};
 
@@ -29,7 +31,13 @@ impl ResponsesReply {
         self.announce_calls()
     }
 
-    pub(super) fn item_done(&mut self, item: &Json, index: Option<u64>) -> Result<()> {
+    /// An item is done. `item_text` is the text that it was read from; empty where that is not kept.
+    pub(super) fn item_done(
+        &mut self,
+        item: &Arc<Json>,
+        item_text: &str,
+        index: Option<u64>,
+    ) -> Result<()> {
         let at = self.items.done(item, index);
         let known = &mut self.items.0[at];
         known.is_done = true;
@@ -42,7 +50,8 @@ impl ResponsesReply {
             let arguments = member_text(item, arguments_member(known.kind));
             known.arguments.of_item = arguments.into_owned();
         }
-        known.whole = Some(item.clone());
+        known.whole = Some(Arc::clone(item));
+        item_text.clone_into(&mut known.whole_text);
         self.limit_argument_bytes(at)?;
         self.fill(at, item);
         self.announce_calls()?;
@@ -206,13 +215,14 @@ impl ResponsesReply {
     }
 
     /// The response ended: its last form fills what is missing, and says how.
-    pub(super) fn ends(&mut self, word: &str, response: &Json) -> Result<()> {
+    pub(super) fn ends<'a>(
+        &mut self,
+        word: &str,
+        response: &Json,
+        output: impl IntoIterator<Item = &'a Json>,
+    ) -> Result<()> {
         self.identify(response);
         self.report_usage_of(response);
-        let output = response
-            .get("output")
-            .and_then(Json::as_array)
-            .unwrap_or(&[]);
         let ending = Ending::of(word, response);
         for (place, item) in (0..).zip(output) {
             self.confirm(item, place)?;
@@ -279,7 +289,7 @@ impl ResponsesReply {
         }
         let known = &mut self.items.0[at];
         if known.whole.is_none() {
-            known.whole = Some(item.clone());
+            known.whole = Some(Arc::new(item.clone()));
         }
         self.fill(at, item);
         self.announce_calls()?;
@@ -321,6 +331,6 @@ fn says_the_same(known: &Item, item: &Json) -> bool {
             text(item, "name") == known.name
                 && raf_wire::arguments::is_same(&arguments, &known.arguments.settle(false).text)
         }
-        ItemKind::Other => known.whole.as_ref() == Some(item),
+        ItemKind::Other => known.whole.as_deref() == Some(item),
     }
 }

@@ -5,8 +5,9 @@ use raf_wire::{Head, Json, Limits, Reporter, WireError, WireReply, exceeded};
 
 use super::delta::Delta;
 use super::ending::Ending;
-use super::event;
+use super::event::{self, Kept};
 use super::item::{ItemKind, Items, Key, MOST_ITEMS, ThoughtKind};
+use super::plain::PlainEvent;
 use crate::wire::usage;
 
 /// What the reading must know of the request.
@@ -104,6 +105,15 @@ impl ResponsesReply {
     /// again, and nowhere else.
     fn is_known(&self, number: Option<u64>) -> bool {
         number.is_some() && number <= self.known_until
+    }
+
+    fn event(&mut self, name: &str, event: &Json, kept: &Kept<'_>) -> Result<()> {
+        let number = event.get("sequence_number").and_then(Json::as_count);
+        if self.is_known(number) {
+            return Ok(());
+        }
+        event::apply(name, event, kept, self)?;
+        self.check_items()
     }
 
     fn check_items(&self) -> Result<()> {
@@ -258,28 +268,30 @@ impl WireReply for ResponsesReply {
 
     #[inline]
     fn line(&mut self, name: &[u8], line: &str) -> Result<bool> {
-        let is_piece = name.is_empty() || name.ends_with(b".delta");
-        if !is_piece || self.unexplained.is_some() {
+        if self.unexplained.is_some() {
             return Ok(false);
         }
-        match Delta::parse(line) {
+        let is_piece = name.is_empty() || name.ends_with(b".delta");
+        let delta = is_piece.then(|| Delta::parse(line)).flatten();
+        match delta {
             Some(delta) if self.is_known(delta.sequence) => Ok(true),
             Some(delta) => {
                 let is_read = delta.apply(self)?;
                 self.check_items()?;
                 Ok(is_read)
             }
-            None => Ok(false),
+            None => match PlainEvent::parse(line, &self.items) {
+                Some(event) => {
+                    self.event("", &event.value, &event.kept)?;
+                    Ok(true)
+                }
+                None => Ok(false),
+            },
         }
     }
 
     fn frame(&mut self, name: &str, frame: &Json) -> Result<()> {
-        let number = frame.get("sequence_number").and_then(Json::as_count);
-        if self.is_known(number) {
-            return Ok(());
-        }
-        event::apply(name, frame, self)?;
-        self.check_items()
+        self.event(name, frame, &Kept::default())
     }
 
     fn is_frame(&self, line: &Json) -> bool {

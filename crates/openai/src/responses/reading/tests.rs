@@ -6,7 +6,7 @@ use raf_core::AgentResponseUpdate;
 use raf_wire::{Decoder, Json, Limits, Reporter, WireReply};
 
 use super::delta::Delta;
-use super::event;
+use super::event::{self, Kept};
 use super::{Asked, ResponsesReply};
 use crate::endpoint::RESPONSES;
 use crate::tests::{Corpus, RESPONSE_CASES, cases, decode, mutation, said};
@@ -22,6 +22,31 @@ fn reply(limits: &Limits) -> ResponsesReply {
         ..Asked::default()
     };
     ResponsesReply::new(asked, reporter, limits)
+}
+
+/// What a reply says to the data lines of a body, each of them an event: by the quick reading where it
+/// takes them, or all of them loosely.
+fn said_to_lines(body: &str, is_quick: bool) -> Vec<String> {
+    let mut reply = reply(&Limits::default());
+    let mut end = Ok(());
+    for line in body.lines().filter_map(|line| line.strip_prefix("data:")) {
+        let is_read = if is_quick {
+            reply.line(b"", line)
+        } else {
+            Ok(false)
+        };
+        end = is_read.and_then(|is_read| match Json::parse_repaired(line) {
+            Ok(event) if !is_read && event.is_object() => reply.frame("", &event),
+            _ => Ok(()),
+        });
+        if end.is_err() || reply.is_done() {
+            break;
+        }
+    }
+    let end = end.and_then(|()| reply.conclude());
+    let mut words: Vec<String> = reply.updates().iter().map(said).collect();
+    words.push(end.map_or_else(|error| error.to_string(), |finish| format!("{finish:?}")));
+    words
 }
 
 /// Calls start, go on and end in order, and the message is begun before anything in it.
@@ -103,11 +128,20 @@ proptest! {
                 continue;
             }
             let mut loose = reply(&limits);
-            let _ = event::apply("", &frame.unwrap(), &mut loose);
+            let _ = event::apply("", &frame.unwrap(), &Kept::default(), &mut loose);
             let words = |reply: &mut ResponsesReply| -> Vec<String> {
                 reply.updates().iter().map(said).collect()
             };
             prop_assert_eq!(words(&mut fast), words(&mut loose), "{}", line);
         }
+    }
+    #[test]
+    fn a_reply_that_is_read_quickly_is_the_one_that_is_read_loosely(
+        case in any::<prop::sample::Index>(),
+        mutations in prop::collection::vec(mutation(), 0..4),
+    ) {
+        let body = CORPUS.mutated(case, &mutations);
+        let body = String::from_utf8_lossy(&body);
+        prop_assert_eq!(said_to_lines(&body, true), said_to_lines(&body, false), "{}", body);
     }
 }
