@@ -221,6 +221,8 @@ pub(super) async fn close(leg: &mut Leg, reason: ClosedReason) -> Result<()> {
     let Some(mut record) = leg.run.record.take() else {
         return Ok(());
     };
+    // A nested run is told of by its record alone if the run around it did not hear of its end.
+    count(leg, &mut record, leg.run.counters.clone());
     record.close(reason);
     write(leg, record).await
 }

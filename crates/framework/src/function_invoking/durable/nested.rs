@@ -46,7 +46,12 @@ pub(in crate::function_invoking) async fn nested_record(leg: &mut Leg) -> Result
     let Some(record) = record else {
         return Ok(None);
     };
-    leg.options.paused_run = None;
+    let told = leg.options.paused_run.take();
+    let told = told.map_or(0, |paused| records::calls_of(paused.record()));
+    if let Some(allowance) = leg.allowance() {
+        // The runs around it heard of its calls up to where it waited last.
+        allowance.take(records::calls_of(&record).saturating_sub(told));
+    }
     if !record.closed {
         return Ok(Some(Nested::Open(record)));
     }

@@ -119,10 +119,6 @@ pub(in crate::function_invoking) async fn recover(
     durable
         .resume_at(key, number, length, record.revision)
         .await;
-    if let (true, Some(allowance)) = (record.working, leg.allowance()) {
-        // What a nested run used in a leg that was lost counts at the runs around it once more.
-        allowance.take(records::calls_of(record));
-    }
     save_first(leg, &durable, record, &mut recovered.in_flight).await?;
     if record.working {
         recovered.in_flight.lay_over(leg, record);

@@ -1,0 +1,164 @@
+//! A run nested in a call of a durable run, when its process dies: it goes on from its own journal, it is
+//! not begun anew, and what it used is counted once.
+#![allow(clippy::unwrap_used, reason = "what is set up here is right")]
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use raf_core::{
+    AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, FinishReason,
+    IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, validate_history,
+};
+use raf_framework::{AgentTool, FunctionInvokingChatClient, RunStoreOptionsExt};
+use raf_testing::{FaultyRunStore, Reply, ScriptedChatClient, ScriptedTool, WriteFault};
+use raf_tools::ToolRegistry;
+use serde_json::Value;
+
+/// An agent that asks another one, which calls a tool that may run once.
+struct Bench {
+    book: Arc<ScriptedTool>,
+    inner: ScriptedChatClient,
+    store: Arc<dyn IRunStore>,
+}
+
+/// A model that calls a tool once, then answers: what it says follows from the request alone.
+fn model(tool: &'static str, arguments: &'static str, tokens: u64) -> ScriptedChatClient {
+    ScriptedChatClient::always(Reply::from_fn(move |request| {
+        let has_result = request.lines().iter().any(|line| line.starts_with("R("));
+        let reply = if has_result {
+            Reply::text("done")
+        } else {
+            Reply::calls([("c1", tool, arguments)])
+        };
+        reply.usage(tokens, 1)
+    }))
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            book: Arc::new(ScriptedTool::returning("book", "booked")),
+            inner: model("book", "{}", 10),
+            store: Arc::new(InMemoryRunStore::new().with_durable(true)),
+        }
+    }
+
+    /// A stack of another process: nothing is in hand.
+    fn client(&self) -> FunctionInvokingChatClient {
+        self.client_with(self.inner.clone())
+    }
+
+    fn client_with(&self, inner: ScriptedChatClient) -> FunctionInvokingChatClient {
+        let tools = ToolRegistry::builder()
+            .with_shared_tool(self.book.clone())
+            .build()
+            .unwrap();
+        let inner = FunctionInvokingChatClient::new(Arc::new(inner), tools);
+        let agent = AgentTool::new("clerk", "Books.", Arc::new(inner));
+        let tools = ToolRegistry::builder().with_tool(agent).build().unwrap();
+        let outer = model("clerk", r#"{"task": "book it"}"#, 100);
+        FunctionInvokingChatClient::new(Arc::new(outer), tools)
+    }
+
+    fn options(store: &Arc<dyn IRunStore>) -> ChatClientRunOptions {
+        ChatClientRunOptions::new()
+            .with_run_store(Arc::clone(store))
+            .with_run_id("r".into())
+    }
+
+    /// The steps of the nested run that are kept.
+    async fn nested_steps(&self) -> Vec<String> {
+        let key = JournalKey::nested("r".into(), "r/0/0/clerk".into());
+        let entries = self.store.journal(&key, 0).await.unwrap();
+        let steps = entries
+            .into_iter()
+            .filter(|entry| entry.kind == JournalKind::Step);
+        steps.map(|entry| entry.step).collect()
+    }
+
+    /// Whether the outcome of the call around is kept.
+    async fn is_settled(&self) -> bool {
+        let key = JournalKey::root("r".into());
+        let entries = self.store.journal(&key, 0).await.unwrap();
+        entries
+            .iter()
+            .any(|entry| entry.kind == JournalKind::Settled)
+    }
+
+    /// How many calls the run has counted, those of runs nested in it included.
+    async fn calls(&self) -> Value {
+        let record = self.store.load(&"r".into()).await.unwrap().unwrap();
+        assert!(record.closed);
+        record.counters["counters"]["calls"].clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k5_a_nested_run_goes_on_from_its_journal() {
+    let bench = Bench::new();
+    let input = [ChatMessage::user("book it")];
+    let options = Bench::options(&bench.store);
+    // Its process dies while the nested run waits for its second reply.
+    let hangs = ScriptedChatClient::new([
+        Reply::calls([("c1", "book", "{}")]).usage(10, 1),
+        Reply::new().hang(),
+    ]);
+    let client = bench.client_with(hangs);
+    let mut stream = client.run(&input, options).await.unwrap();
+    while let Some(update) = stream.next().await {
+        if let AgentResponseUpdate::Nested { nested, .. } = update.unwrap()
+            && matches!(nested.update, AgentResponseUpdate::ToolCalled { .. })
+        {
+            break;
+        }
+    }
+    drop(stream);
+    assert!(!bench.nested_steps().await.contains(&"end".to_owned()));
+    let options = Bench::options(&bench.store);
+    let done = bench.client().get_response(&[], options).await.unwrap();
+    assert_eq!(done.finish_reason, FinishReason::Stop);
+    assert_eq!(bench.book.log().entries(), 1);
+    assert_eq!(
+        bench.inner.request_count(),
+        1,
+        "only its answer is asked for"
+    );
+    assert_eq!(done.run_usage.input_tokens, Some(2 * 100 + 2 * 10));
+    assert_eq!(bench.calls().await, 2);
+    let mut transcript = input.to_vec();
+    transcript.extend(done.messages);
+    validate_history(&transcript).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn k5_b6_a_nested_run_that_had_ended_does_not_run_again_and_its_use_counts() {
+    let input = [ChatMessage::user("book it")];
+    let mut between = 0;
+    for number in 0.. {
+        let bench = Bench::new();
+        let faulty = Arc::new(FaultyRunStore::new(Arc::clone(&bench.store)));
+        faulty.fail_write(number, WriteFault::Before);
+        let store: Arc<dyn IRunStore> = faulty.clone();
+        let options = Bench::options(&store);
+        let first = bench.client().get_response(&input, options).await;
+        if faulty.failed() == 0 {
+            assert_eq!(first.unwrap().run_usage.input_tokens, Some(220));
+            assert_eq!(bench.calls().await, 2);
+            break;
+        }
+        let had_ended = bench.nested_steps().await.contains(&"end".to_owned());
+        if first.is_ok() || !had_ended || bench.is_settled().await {
+            continue;
+        }
+        between += 1;
+        let asked = bench.inner.request_count();
+        let options = Bench::options(&bench.store);
+        let done = bench.client().get_response(&[], options).await.unwrap();
+        assert_eq!(done.finish_reason, FinishReason::Stop, "write {number}");
+        assert_eq!(bench.inner.request_count(), asked, "write {number}");
+        assert_eq!(bench.book.log().entries(), 1, "write {number}");
+        assert_eq!(done.run_usage.input_tokens, Some(220), "write {number}");
+        assert_eq!(bench.calls().await, 2, "write {number}");
+    }
+    assert_eq!(between, 1, "the write of the call's outcome");
+}
