@@ -1,6 +1,7 @@
 //! One batch: what may run is run, what happens is emitted as it happens, and what it came to is
 //! counted; or the leg pauses with what waits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -273,6 +274,8 @@ async fn drive(
     let mut stop = None;
     // A save that failed: what runs comes to its end, in hand, and nothing more begins (contract I6).
     let mut unsaved = None;
+    // What runs nested in a call have used, until its outcome is kept: it belongs to that.
+    let mut used = BTreeMap::new();
     let mut limited = false;
     loop {
         if stop.is_none() {
@@ -295,7 +298,8 @@ async fn drive(
         };
         batch.note(&event, false);
         if let BatchEvent::Interrupted { ready, .. } = &event
-            && let Some((error, asks)) = durable::lost_question(recorder, batch, ready).await
+            && let used = used.remove(&ready.occurrence).unwrap_or_default()
+            && let Some((error, asks)) = durable::lost_question(recorder, batch, ready, used).await
         {
             durable::keep_in_hand(leg, ready.occurrence.round, asks);
             if error.kind() != ErrorKind::Store {
@@ -339,14 +343,18 @@ async fn drive(
                 leg.emit(AgentResponseUpdate::Nested { occurrence, nested })
                     .await;
             }
-            BatchEvent::NestedUsed { report, .. } => leg.count_nested(report),
+            BatchEvent::NestedUsed { occurrence, report } => {
+                used.insert(occurrence, report.clone());
+                leg.count_nested(report);
+            }
             BatchEvent::Finished(finished) => {
                 let skipped = finished.result.outcome() == ToolOutcome::skipped(SkipReason::Limit);
                 if unsaved.is_some() && skipped && !limited {
                     // It begins in the leg that saves what is in hand.
                     continue;
                 }
-                if let Some((error, outcome)) = durable::lost(recorder, &finished).await {
+                let used = used.remove(&finished.occurrence).unwrap_or_default();
+                if let Some((error, outcome)) = durable::lost(recorder, &finished, used).await {
                     durable::keep_in_hand(leg, finished.occurrence.round, outcome);
                     if error.kind() != ErrorKind::Store {
                         return Err(error);

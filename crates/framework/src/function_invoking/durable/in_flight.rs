@@ -6,7 +6,7 @@ use raf_core::{
     CallStatus, ChatMessage, Error, ErrorKind, Occurrence, Result, RunRecord, StepEvent,
     ToolOutcome, ToolResult,
 };
-use raf_tools::{CallState, OpenBatch, SettledCall, ToolSet};
+use raf_tools::{CallState, NestedReport, OpenBatch, SettledCall, ToolSet};
 
 use super::value::Outcome;
 use crate::function_invoking::leg::Leg;
@@ -57,8 +57,14 @@ impl InFlight {
         self.started.clear();
     }
 
-    /// Lays the outcomes over the calls of the record; the batch shows those that nobody was shown.
-    pub(in crate::function_invoking) fn lay_over(&mut self, leg: &mut Leg, record: &mut RunRecord) {
+    /// Lays the outcomes over the calls of the record; the batch shows those that nobody was shown. What
+    /// runs nested in these calls have used is to be counted at the run of the record.
+    pub(in crate::function_invoking) fn lay_over(
+        &mut self,
+        leg: &mut Leg,
+        record: &mut RunRecord,
+    ) -> Vec<NestedReport> {
+        let mut used = Vec::new();
         for (position, outcome) in std::mem::take(&mut self.outcomes) {
             let calls = &mut record.calls;
             let call = calls.iter_mut().find(|call| call.position == position);
@@ -68,7 +74,7 @@ impl InFlight {
             let Some(call) = call.filter(is_open) else {
                 continue;
             };
-            leg.count_nested(outcome.used);
+            used.push(outcome.used);
             if let Some(asks) = outcome.call {
                 *call = *asks;
                 continue;
@@ -86,6 +92,7 @@ impl InFlight {
                 leg.unshown.push((occurrence, result));
             }
         }
+        used
     }
 
     /// Says of each call that started and has no outcome what becomes of it: run with the same key if

@@ -84,9 +84,10 @@ impl ICallRecorder for OutcomeRecorder {
 pub(in crate::function_invoking) async fn lost(
     recorder: Option<&OutcomeRecorder>,
     finished: &FinishedCall,
+    used: NestedReport,
 ) -> Option<(Error, Outcome)> {
     let recorder = recorder.filter(|_| !finished.kept)?;
-    let outcome = Outcome::finished(finished, NestedReport::default());
+    let outcome = Outcome::finished(finished, used);
     recorder.lost(outcome).await
 }
 
@@ -95,9 +96,10 @@ pub(in crate::function_invoking) async fn lost_question(
     recorder: Option<&OutcomeRecorder>,
     batch: &OpenBatch,
     asking: &ReadyCall,
+    used: NestedReport,
 ) -> Option<(Error, Outcome)> {
     let recorder = recorder?;
     let mut calls = batch.to_records(None).into_iter();
     let call = calls.find(|call| call.position == asking.occurrence.position)?;
-    recorder.lost(Outcome::asks(call)).await
+    recorder.lost(Outcome::asks(call, used)).await
 }

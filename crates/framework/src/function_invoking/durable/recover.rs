@@ -5,6 +5,7 @@ use raf_core::{
     CallStatus, ChatMessage, DurableStepHost, Error, ErrorKind, JournalEntry, JournalKind, Result,
     RunRecord,
 };
+use raf_tools::NestedReport;
 use serde::de::DeserializeOwned;
 
 use super::in_flight::InFlight;
@@ -24,6 +25,8 @@ pub(in crate::function_invoking) struct Recovered {
     pub(in crate::function_invoking) interrupted: bool,
     /// What its batch came to.
     pub(in crate::function_invoking) in_flight: InFlight,
+    /// What runs nested in its calls have used, and the record does not count.
+    pub(in crate::function_invoking) used: Vec<NestedReport>,
 }
 
 /// The open record of the run that the options name, held by the leg.
@@ -121,7 +124,7 @@ pub(in crate::function_invoking) async fn recover(
         .await;
     save_first(leg, &durable, record, &mut recovered.in_flight).await?;
     if record.working {
-        recovered.in_flight.lay_over(leg, record);
+        recovered.used = recovered.in_flight.lay_over(leg, record);
     } else {
         recovered.in_flight.clear();
     }

@@ -47,14 +47,14 @@ impl Outcome {
     }
 
     /// A call that asks the outside.
-    pub(in crate::function_invoking) fn asks(call: CallRecord) -> Self {
+    pub(in crate::function_invoking) fn asks(call: CallRecord, used: NestedReport) -> Self {
         Self {
             format: FORMAT,
             position: call.position,
             result: None,
             digest: 0,
             call: Some(Box::new(call)),
-            used: NestedReport::default(),
+            used,
             unknown: Map::new(),
         }
     }

@@ -151,6 +151,9 @@ pub(super) async fn begin(
         return Ok(Beginning::StillWaiting(batch));
     }
     leg.run = records::restore(step.record)?;
+    for used in recovered.used {
+        leg.count_nested(used);
+    }
     leg.run.denied.append(&mut step.denied);
     leg.first_request = superseded;
     // The rules come first: were one lost behind the save, the yes that it came with would be too.

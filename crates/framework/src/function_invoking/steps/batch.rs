@@ -116,7 +116,9 @@ impl<'a> BatchWork<'a> {
         for event in known {
             in_flight.note(event)?;
         }
-        in_flight.lay_over(leg, &mut record);
+        for used in in_flight.lay_over(leg, &mut record) {
+            leg.count_nested(used);
+        }
         let tools = known_tools(self.client, leg).await?;
         let extensions = leg.options.extensions.clone();
         let executor = self.client.executor();
