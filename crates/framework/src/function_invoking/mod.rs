@@ -15,6 +15,7 @@ mod leg;
 mod no_progress;
 mod options;
 mod outer_run;
+mod pause;
 mod plan;
 mod policy;
 mod records;

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::find::Shown;
 use super::refusal_of;
-use crate::function_invoking::execute::now_ms;
 use crate::function_invoking::leg::Leg;
+use crate::function_invoking::pause::now_ms;
 use crate::function_invoking::policy::{self, PolicyFacts};
 
 /// What the answers of a leg come to, before anything is written.

@@ -8,10 +8,11 @@ use raf_tools::OpenBatch;
 use super::{kept, written};
 use crate::function_invoking::FunctionInvokingChatClient;
 use crate::function_invoking::durable::{self, InFlight, OutcomeRecorder};
-use crate::function_invoking::execute::{self, BatchEnd, execute};
+use crate::function_invoking::execute::{BatchEnd, execute};
 use crate::function_invoking::hooks::{self, HooksEnd};
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::options::FunctionInvokingOptions;
+use crate::function_invoking::pause;
 use crate::function_invoking::plan::BatchPlan;
 use crate::function_invoking::steer::STOPPED_BY_HOOK;
 use crate::function_invoking::tools::known_tools;
@@ -85,7 +86,7 @@ impl<'a> BatchWork<'a> {
             BatchWay::Resumed { superseded } => (leg.run.batch_end.take(), superseded),
             BatchWay::Waiting => {
                 return Ok(BatchEnd::Pause(
-                    execute::pause(&mut batch, leg, self.options).await?,
+                    pause::pause(&mut batch, leg, self.options).await?,
                 ));
             }
         };
@@ -140,7 +141,7 @@ pub(in crate::function_invoking) async fn batch(
 ) -> Result<BatchEnd> {
     let end = hosted(leg, work).await?;
     if matches!(end, BatchEnd::Pause(_)) {
-        execute::announce(leg).await;
+        pause::announce(leg).await;
     }
     Ok(end)
 }
