@@ -14,8 +14,8 @@ use super::options::FunctionInvokingOptions;
 use super::records;
 use super::run::Stop;
 use super::steps::{
-    Ask, Asked, BatchWork, Before, Begin, Close, Planned, Planning, RunEnd, Steering, Steps, Turn,
-    Way, batch, step,
+    Ask, Asked, BatchWork, Before, Begin, Begun, Close, Planned, Planning, RunEnd, Steering, Steps,
+    Turn, Way, batch, step,
 };
 
 /// How a leg ends.
@@ -92,11 +92,12 @@ async fn fail(leg: &mut Leg, error: Error) -> Error {
 }
 
 async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {
-    let begun = step(leg, Begin { client }).await?;
-    let options = Steering::steer(begun.steering.as_ref(), client.options());
-    let options = &*options;
+    let Begun { way, steering } = step(leg, Begin { client }).await?;
+    let steered = Steering::steer(steering.as_ref(), client.options());
+    drop(steering);
+    let options = steered.as_deref().unwrap_or(client.options());
     let mut last_words = None;
-    match begun.way {
+    match way {
         Way::Ask => {}
         Way::Stopped(stop) => return Ok(LegEnd::Stopped(stop)),
         Way::Ended(RunEnd::Failed(error)) => return Err(error.into()),

@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 pub(super) use self::ask::{Ask, Asked};
 pub(super) use self::batch::{BatchWork, batch};
 pub(super) use self::before::Before;
-pub(super) use self::begin::{Begin, Turn, Way, close_left_behind};
+pub(super) use self::begin::{Begin, Begun, Turn, Way, close_left_behind};
 pub(super) use self::end::{Close, RunEnd};
 pub(super) use self::kept::{FORMAT, Kept, StepValue, emit_message, supported, trailing_results};
 pub(super) use self::planning::{Planned, Planning};

@@ -1,7 +1,6 @@
 //! The options that steer a leg, as plain data: a leg that is taken up is steered by those it began with
 //! (steps.md, K9).
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -60,15 +59,13 @@ impl Steering {
         }
     }
 
-    /// The options of a loop, with these in their place.
-    pub(in crate::function_invoking) fn steer<'a>(
+    /// The options of a loop with these in their place, if that makes a difference.
+    pub(in crate::function_invoking) fn steer(
         recorded: Option<&Self>,
-        options: &'a FunctionInvokingOptions,
-    ) -> Cow<'a, FunctionInvokingOptions> {
-        let Some(recorded) = recorded.filter(|recorded| **recorded != Self::of(options)) else {
-            return Cow::Borrowed(options);
-        };
-        let mut steered = options.clone();
+        options: &FunctionInvokingOptions,
+    ) -> Option<Box<FunctionInvokingOptions>> {
+        let recorded = recorded.filter(|recorded| **recorded != Self::of(options))?;
+        let mut steered = Box::new(options.clone());
         steered.max_rounds = recorded.max_rounds;
         steered.max_failed_rounds = recorded.max_failed_rounds;
         steered.max_invalid_calls_per_tool = recorded.max_invalid_calls_per_tool;
@@ -83,6 +80,6 @@ impl Steering {
         steered.nudge_empty = recorded.nudge_empty;
         steered.keep_forcing = recorded.keep_forcing;
         steered.hold_whole_batch = recorded.hold_whole_batch;
-        Cow::Owned(steered)
+        Some(steered)
     }
 }
