@@ -92,9 +92,11 @@ async fn fail(leg: &mut Leg, error: Error) -> Error {
 }
 
 async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {
-    let Begun { way, steering } = step(leg, Begin { client }).await?;
-    let steered = Steering::steer(steering.as_ref(), client.options());
-    drop(steering);
+    let (way, steered) = {
+        let Begun { way, steering } = step(leg, Begin { client }).await?;
+        let steered = Steering::steer(steering.as_ref(), client.options());
+        (way, steered)
+    };
     let options = steered.as_deref().unwrap_or(client.options());
     let mut last_words = None;
     match way {
