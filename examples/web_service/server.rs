@@ -15,7 +15,7 @@ use crate::routes;
 use crate::settings::{Settings, Stores};
 
 /// How often the server looks for runs of others, for answers, and for what its watchers have not seen.
-pub(crate) const LOOK: Duration = Duration::from_millis(200);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// What each request can use.
 #[derive(Clone)]
