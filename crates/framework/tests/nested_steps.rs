@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use raf_core::{
-    AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, FinishReason,
-    IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, validate_history,
+    AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, ErrorKind, FinishReason,
+    IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, RetryStatus,
+    validate_history,
 };
 use raf_framework::{AgentTool, FunctionInvokingChatClient, RunStoreOptionsExt};
 use raf_testing::{FaultyRunStore, Reply, ScriptedChatClient, ScriptedTool, WriteFault};
@@ -85,6 +86,11 @@ impl Bench {
             .any(|entry| entry.kind == JournalKind::Settled)
     }
 
+    /// Whether the nested run is kept to its end.
+    async fn has_ended(&self) -> bool {
+        self.nested_steps().await.contains(&"end".to_owned())
+    }
+
     /// How many calls the run has counted, those of runs nested in it included.
     async fn calls(&self) -> Value {
         let record = self.store.load(&"r".into()).await.unwrap().unwrap();
@@ -113,7 +119,7 @@ async fn k5_a_nested_run_goes_on_from_its_journal() {
         }
     }
     drop(stream);
-    assert!(!bench.nested_steps().await.contains(&"end".to_owned()));
+    assert!(!bench.has_ended().await);
     let options = Bench::options(&bench.store);
     let done = bench.client().get_response(&[], options).await.unwrap();
     assert_eq!(done.finish_reason, FinishReason::Stop);
@@ -146,7 +152,7 @@ async fn k5_b6_a_nested_run_that_had_ended_does_not_run_again_and_its_use_counts
             assert_eq!(bench.calls().await, 2);
             break;
         }
-        let had_ended = bench.nested_steps().await.contains(&"end".to_owned());
+        let had_ended = bench.has_ended().await;
         let record = bench.store.load(&"r".into()).await.unwrap();
         if first.is_ok() || !had_ended || record.is_none_or(|record| record.closed) {
             continue;
@@ -162,4 +168,60 @@ async fn k5_b6_a_nested_run_that_had_ended_does_not_run_again_and_its_use_counts
         assert_eq!(bench.calls().await, 2, "write {number}");
     }
     assert_eq!(between, 1, "the write of the call's outcome");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_a_store_that_fails_within_a_nested_run_leaves_both_runs_open() {
+    let input = [ChatMessage::user("book it")];
+    let mut nested_writes = 0;
+    for number in 0.. {
+        let bench = Bench::new();
+        let faulty = Arc::new(FaultyRunStore::new(Arc::clone(&bench.store)));
+        faulty.fail_write(number, WriteFault::Before);
+        let store: Arc<dyn IRunStore> = faulty.clone();
+        let client = bench.client();
+        let mut stream = client.run(&input, Bench::options(&store)).await.unwrap();
+        let (mut began, mut failed) = (false, None);
+        while let Some(update) = stream.next().await {
+            let Ok(update) = &update else {
+                failed = update.err();
+                break;
+            };
+            assert!(
+                !matches!(update, AgentResponseUpdate::Nested { nested, .. }
+                    if matches!(nested.update, AgentResponseUpdate::Error { .. })),
+                "write {number}: it is told of as the leg's own end"
+            );
+            began |= matches!(update, AgentResponseUpdate::ToolStarted { .. });
+            let told = matches!(update, AgentResponseUpdate::ToolCalled { .. });
+            assert!(!told || faulty.failed() == 0, "write {number}");
+        }
+        drop(stream);
+        if faulty.failed() == 0 {
+            break;
+        }
+        let place = format!("write {number}");
+        let failed = failed.unwrap();
+        assert_eq!(failed.kind(), ErrorKind::Store, "{place}");
+        assert_eq!(failed.code(), Some("injected"), "{place}");
+        assert_eq!(failed.retry_status(), RetryStatus::Temporary, "{place}");
+        let record = bench.store.load(&"r".into()).await.unwrap();
+        // Nothing was begun, or it is let go behind its end.
+        let Some(record) = record.filter(|record| began && !record.closed) else {
+            continue;
+        };
+        assert!(record.working, "{place}");
+        nested_writes += usize::from(!bench.is_settled().await && !bench.has_ended().await);
+        // The same process, which has in hand what could not be kept.
+        let again = client.get_response(&[], Bench::options(&bench.store)).await;
+        let again = again.unwrap_or_else(|error| panic!("{place}: {error}"));
+        assert_eq!(again.finish_reason, FinishReason::Stop, "{place}");
+        assert_eq!(bench.book.log().entries(), 1, "{place}");
+        assert_eq!(again.run_usage.input_tokens, Some(220), "{place}");
+        assert_eq!(bench.calls().await, 2, "{place}");
+    }
+    assert_eq!(
+        nested_writes, 5,
+        "its beginning, start, outcome, batch and end"
+    );
 }

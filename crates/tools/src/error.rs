@@ -28,6 +28,8 @@ pub enum ToolErrorKind {
     Cancelled,
     /// Not a failure: the call waits for the outside, and is entered again with the answer.
     Interrupted,
+    /// Not a failure: the run that the body is could not be kept, and stays open.
+    LeftOpen,
 }
 
 /// What a tool fails with.
@@ -136,6 +138,20 @@ impl ToolError {
         error
     }
 
+    /// What keeps the run that the body is has failed: the call comes to no outcome. For tools whose body is
+    /// a run with a journal of its own ([`ToolLimits::self_resuming`](crate::ToolLimits::self_resuming)).
+    ///
+    /// A durable run around it ends with this error and stays open, the call in flight: the leg that takes it
+    /// up enters the body again. Where nothing records outcomes it is a failure like any other.
+    pub fn left_open(error: raf_core::Error) -> Self {
+        Self::new(
+            ToolErrorKind::LeftOpen,
+            "the run of this call could not be kept",
+            false,
+        )
+        .with_source(error)
+    }
+
     /// Any error as a failure whose text goes to the log only; a `ToolError` inside is taken as it
     /// is.
     pub fn from_error(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
@@ -180,6 +196,15 @@ impl ToolError {
         self.interrupt.take().map(|it| *it).ok_or(self)
     }
 
+    /// What has failed to keep the run that the body is.
+    pub(crate) fn as_left_open(&self) -> Option<&raf_core::Error> {
+        let source = self
+            .source
+            .as_deref()
+            .filter(|_| self.kind == ToolErrorKind::LeftOpen)?;
+        source.downcast_ref()
+    }
+
     /// The text and those of all errors below, for the log.
     pub fn detail(&self) -> String {
         let mut detail = self.message.clone();
@@ -208,6 +233,7 @@ impl fmt::Display for ToolError {
             ToolErrorKind::Terminate => "terminated",
             ToolErrorKind::Cancelled => return f.write_str("cancelled"),
             ToolErrorKind::Interrupted => return f.write_str("waits for the outside"),
+            ToolErrorKind::LeftOpen => "left open",
         };
         write!(f, "{kind}: {}", self.message)
     }

@@ -1,5 +1,5 @@
 //! The store fails once, at each write there is, before it was made and after: no body is entered twice, and
-//! a later pass comes to the end.
+//! a later pass comes to the end. Writes of runs nested in calls are among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,15 +16,49 @@ use crate::work::{self, AHEAD, LEASE};
 use raf_tests::backend::Backend;
 
 const ROUNDS: usize = 2;
-/// Each round has a pause, and so an answer, a claim and a release; its plan, its start and its outcome are
-/// written, and the leg's beginning and end: a test that fails fewer writes than that shows nothing.
-const WRITES_AT_LEAST: u64 = ROUNDS as u64 * 8;
 /// Each failure costs a pass, each pause one; more is going round in circles.
 const PASSES: usize = 8;
 
+/// A stack whose runs pay, and what it does.
+#[derive(Clone, Copy)]
+pub(crate) struct Stack {
+    client: fn(&Arc<ScriptedTool>) -> Arc<dyn IChatClient>,
+    gated: bool,
+    /// The run that pays, below the outermost one; empty if that is it.
+    pays: &'static str,
+    /// A test that fails fewer writes than that shows nothing.
+    writes_at_least: u64,
+}
+
+/// Each round has a pause, and so an answer, a claim and a release; its plan, its start and its outcome are
+/// written, and the leg's beginning and end.
+pub(crate) const ALONE: Stack = Stack {
+    client: |pay| work::client(ROUNDS, pay),
+    gated: true,
+    pays: "",
+    writes_at_least: ROUNDS as u64 * 8,
+};
+
+/// An agent that asks an agent that pays. Each run writes its beginning, its plan with the start, the outcome,
+/// its end.
+pub(crate) const NESTED: Stack = Stack {
+    client: |pay| work::asking("clerk", work::asking("teller", work::client(ROUNDS, pay))),
+    gated: false,
+    pays: "/0/0/clerk/0/0/teller",
+    writes_at_least: 2 * 4 + ROUNDS as u64 * 2 + 2,
+};
+
+/// An agent that asks one whose payments wait for a yes: as alone, within the pauses of the run around.
+pub(crate) const NESTED_AND_GATED: Stack = Stack {
+    client: |pay| work::asking("clerk", work::client(ROUNDS, pay)),
+    gated: true,
+    pays: "/0/0/clerk",
+    writes_at_least: ROUNDS as u64 * 8,
+};
+
 /// The loop whose write failed goes on: what it has in hand is saved first, so that nothing is lost.
-pub(crate) async fn and_goes_on_here(backend: &Backend) {
-    at_each_write(backend, async |run| {
+pub(crate) async fn and_goes_on_here(store: &Arc<dyn IRunStore>, stack: Stack) {
+    at_each_write(store, stack, async |run| {
         run.drive(&run.faulty, |_| false).await;
         assert_eq!(run.pay.log().entries(), ROUNDS, "{}", run.place);
         assert_eq!(run.unknown().await, 0, "{}", run.place);
@@ -34,12 +68,13 @@ pub(crate) async fn and_goes_on_here(backend: &Backend) {
 
 /// The process of the loop dies with the failure, and another one goes on: what only the dead one knew is
 /// unknown, and no body is entered twice.
-pub(crate) async fn and_goes_on_elsewhere(backend: &Backend) {
+pub(crate) async fn and_goes_on_elsewhere(backend: &Backend, stack: Stack) {
+    let here = backend.open(Duration::ZERO, LEASE).await;
     let elsewhere = backend.open(AHEAD, LEASE).await;
-    at_each_write(backend, async |run| {
+    at_each_write(&here, stack, async |run| {
         run.drive(&run.faulty, |run| run.fault.failed() > 0).await;
         let other = Run {
-            client: work::client(ROUNDS, &run.pay),
+            client: (stack.client)(&run.pay),
             ..run.clone()
         };
         other.drive(&elsewhere, |_| false).await;
@@ -55,6 +90,7 @@ pub(crate) async fn and_goes_on_elsewhere(backend: &Backend) {
 struct Run {
     place: String,
     run_id: RunId,
+    stack: Stack,
     pay: Arc<ScriptedTool>,
     client: Arc<dyn IChatClient>,
     faulty: Arc<dyn IRunStore>,
@@ -62,25 +98,26 @@ struct Run {
     fault: FaultyRunStore,
 }
 
-async fn at_each_write(backend: &Backend, test: impl AsyncFn(&Run)) {
-    let inner = backend.open(Duration::ZERO, LEASE).await;
+async fn at_each_write(inner: &Arc<dyn IRunStore>, stack: Stack, test: impl AsyncFn(&Run)) {
     for fault in [WriteFault::Before, WriteFault::After] {
         let mut number = 0;
         loop {
             let place = format!("write {number} fails {fault:?}");
-            let faulty = FaultyRunStore::new(Arc::clone(&inner));
+            let faulty = FaultyRunStore::new(Arc::clone(inner));
             faulty.fail_write(number, fault);
-            let pay = Arc::new(ScriptedTool::returning("pay", "paid").gated());
+            let pay = ScriptedTool::returning("pay", "paid");
+            let pay = Arc::new(if stack.gated { pay.gated() } else { pay });
             let run = Run {
                 run_id: RunId::from(place.as_str()),
-                client: work::client(ROUNDS, &pay),
+                client: (stack.client)(&pay),
+                stack,
                 faulty: Arc::new(faulty.clone()),
                 fault: faulty,
                 pay,
                 place,
             };
             test(&run).await;
-            assert!(work::is_closed(&inner, &run.run_id).await, "{}", run.place);
+            assert!(work::is_closed(inner, &run.run_id).await, "{}", run.place);
             let calls = run.pay.log().calls();
             let rounds: BTreeSet<Option<u64>> = calls
                 .iter()
@@ -92,7 +129,7 @@ async fn at_each_write(backend: &Backend, test: impl AsyncFn(&Run)) {
             }
             number += 1;
         }
-        assert!(number >= WRITES_AT_LEAST, "{number} writes");
+        assert!(number >= stack.writes_at_least, "{number} writes");
     }
 }
 
@@ -124,7 +161,13 @@ impl Run {
 
     /// How many of its calls ended as unknown, as its journal has them; all others are ok.
     async fn unknown(&self) -> usize {
-        let key = JournalKey::root(self.run_id.clone());
+        let key = match self.stack.pays {
+            "" => JournalKey::root(self.run_id.clone()),
+            below => {
+                let nested = format!("{}{below}", self.run_id.as_str());
+                JournalKey::nested(self.run_id.clone(), nested.as_str().into())
+            }
+        };
         let entries = self.faulty.journal(&key, 0).await.expect("a read");
         let mut outcomes = BTreeMap::new();
         for entry in entries {

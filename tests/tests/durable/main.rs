@@ -8,16 +8,18 @@ mod sessions;
 mod work;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Trial};
-use raf_core::BusyPolicy;
+use raf_core::{BusyPolicy, IRunStore, InMemoryRunStore};
 
 use raf_tests::backend::Backend;
 
 type Test = fn(&Backend) -> LocalBoxFuture<'_, ()>;
 
-const TESTS: [(&str, Test); 10] = [
+const TESTS: [(&str, Test); 14] = [
     ("i8_two_open_runs_of_one_session_are_refused", |backend| {
         Box::pin(sessions::two_runs_of_one(backend, BusyPolicy::Refuse))
     }),
@@ -38,11 +40,32 @@ const TESTS: [(&str, Test); 10] = [
     }),
     (
         "i6_each_write_fails_once_and_a_later_pass_goes_on",
-        |backend| Box::pin(failing::and_goes_on_here(backend)),
+        |backend| Box::pin(here(backend, failing::ALONE)),
     ),
     (
         "i6_each_write_fails_once_and_another_process_goes_on",
-        |backend| Box::pin(failing::and_goes_on_elsewhere(backend)),
+        |backend| Box::pin(failing::and_goes_on_elsewhere(backend, failing::ALONE)),
+    ),
+    (
+        "i6_k5_each_write_of_nested_runs_fails_once_and_a_later_pass_goes_on",
+        |backend| Box::pin(here(backend, failing::NESTED)),
+    ),
+    (
+        "i6_k5_each_write_of_nested_runs_fails_once_and_another_process_goes_on",
+        |backend| Box::pin(failing::and_goes_on_elsewhere(backend, failing::NESTED)),
+    ),
+    (
+        "i6_k5_each_write_of_a_nested_run_that_waits_fails_once_and_a_later_pass_goes_on",
+        |backend| Box::pin(here(backend, failing::NESTED_AND_GATED)),
+    ),
+    (
+        "i6_k5_each_write_of_a_nested_run_that_waits_fails_once_and_another_process_goes_on",
+        |backend| {
+            Box::pin(failing::and_goes_on_elsewhere(
+                backend,
+                failing::NESTED_AND_GATED,
+            ))
+        },
     ),
     ("e8_a_worker_settles_what_is_expired", |backend| {
         Box::pin(expiry::is_settled_by_a_worker(backend))
@@ -60,13 +83,39 @@ const TESTS: [(&str, Test); 10] = [
     ),
 ];
 
+async fn here(backend: &Backend, stack: failing::Stack) {
+    let store = backend.open(Duration::ZERO, work::LEASE).await;
+    failing::and_goes_on_here(&store, stack).await;
+}
+
+/// What needs no store but that of this process.
+fn in_memory() -> Vec<Trial> {
+    let stacks = [
+        ("nested_runs", failing::NESTED),
+        ("a_nested_run_that_waits", failing::NESTED_AND_GATED),
+    ];
+    let trial = |(name, stack)| {
+        let name =
+            format!("i6_k5_each_write_of_{name}_fails_once_and_a_later_pass_goes_on_in_memory");
+        Trial::test(name, move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            let store: Arc<dyn IRunStore> = Arc::new(InMemoryRunStore::new().with_durable(true));
+            runtime.block_on(failing::and_goes_on_here(&store, stack));
+            Ok(())
+        })
+    };
+    stacks.into_iter().map(trial).collect()
+}
+
 #[expect(clippy::print_stdout, reason = "what is skipped is said")]
 fn main() -> ExitCode {
     let url = std::env::var("RAF_POSTGRES_URL").ok();
     if url.is_none() {
         println!("durable runs on PostgreSQL are skipped: RAF_POSTGRES_URL names no server");
     }
-    let mut trials = Vec::new();
+    let mut trials = in_memory();
     for backend in ["sqlite", "postgres"] {
         let of_server = backend == "postgres";
         let skipped = of_server && url.is_none();

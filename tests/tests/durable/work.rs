@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raf_core::{ChatClientRunOptions, ChatMessage, IChatClient, IRunStore, MessageRole, RunId};
-use raf_framework::{FunctionInvokingChatClient, RunStoreOptionsExt};
+use raf_framework::{AgentTool, FunctionInvokingChatClient, RunStoreOptionsExt};
 use raf_testing::{Reply, ScriptedChatClient, ScriptedRequest, ScriptedTool};
 use raf_tools::ToolRegistry;
 
@@ -38,6 +38,24 @@ pub(crate) fn client(rounds: usize, pay: &Arc<ScriptedTool>) -> Arc<dyn IChatCli
     Arc::new(FunctionInvokingChatClient::new(
         Arc::new(model(rounds)),
         tools(pay),
+    ))
+}
+
+/// A loop whose model asks an agent once, then answers.
+pub(crate) fn asking(agent: &'static str, client: Arc<dyn IChatClient>) -> Arc<dyn IChatClient> {
+    let model = ScriptedChatClient::always(Reply::from_fn(move |request: &ScriptedRequest| {
+        let asked = |message: &ChatMessage| message.tool_calls().next().is_some();
+        if request.messages.iter().any(asked) {
+            Reply::text(ANSWER)
+        } else {
+            Reply::new().call("call", agent, r#"{"task":"Pay."}"#)
+        }
+    }));
+    let agent = AgentTool::new(agent, "Pays.", client);
+    let tools = ToolRegistry::builder().with_tool(agent).build();
+    Arc::new(FunctionInvokingChatClient::new(
+        Arc::new(model),
+        tools.expect("tools"),
     ))
 }
 

@@ -14,7 +14,7 @@ use raf_tools::{NestedReport, ToolContext, ToolError, ToolOptionsExt, ToolOutput
 use serde::{Deserialize, Serialize};
 
 use super::nested_store::NestedRunStore;
-use crate::function_invoking::{Allowance, NestedIn, OuterRun, RunStoreOptionsExt};
+use crate::function_invoking::{Allowance, NestedIn, OuterRun, RunStoreOptionsExt, is_unkept};
 
 /// What a nested run that waits leaves behind in the record of the run around it.
 #[derive(Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub(super) struct NestedRun {
     messages: Vec<ChatMessage>,
     options: ChatClientRunOptions,
     allowance: Arc<Allowance>,
+    /// Whether it has a journal within that of the run around it.
+    is_durable: bool,
     /// Set if it was waiting.
     waited: Option<PausedRun>,
     reported_rounds: usize,
@@ -59,6 +61,7 @@ impl NestedRun {
         let mut run = Self {
             options: options_within(&context, options, &run_id, &allowance, outer.as_deref()),
             messages: vec![ChatMessage::user(task)],
+            is_durable: outer.as_ref().is_some_and(|outer| outer.durable.is_some()),
             waited: None,
             reported_rounds: 0,
             fold: ResponseFold::new(),
@@ -211,7 +214,8 @@ impl NestedRun {
         }
     }
 
-    /// The run failed: one error of the call. Answers that were all refused leave it waiting.
+    /// The run failed: one error of the call. Answers that were all refused leave it waiting; what keeps its
+    /// journal having failed leaves it open, and the call in flight.
     fn failed(&mut self, error: Error) -> ToolError {
         let error = std::mem::take(&mut self.fold).fail(error);
         if let Some(leg) = error.leg() {
@@ -227,6 +231,9 @@ impl NestedRun {
             && let Err(waits) = self.wait(waited.pending(), Some(waited))
         {
             return waits;
+        }
+        if self.is_durable && is_unkept(&error) {
+            return ToolError::left_open(error);
         }
         let notice = Box::new(ErrorNotice::from(&error));
         self.say(AgentResponseUpdate::Error { error: notice });
@@ -280,7 +287,7 @@ fn options_within(
     options.extensions = passed.extensions;
     let durable = outer.and_then(|outer| outer.durable.clone());
     options.extensions.insert(NestedIn {
-        root: durable.as_ref().map(|durable| durable.root.clone()),
+        durable: durable.clone(),
         run_id: run_id.clone(),
         parent: context.run_id().clone(),
         allowance: Arc::clone(allowance),

@@ -78,24 +78,29 @@ impl IRunStore for NestedRunStore {
         self.durable.is_some()
     }
 
-    /// Fenced by the claim of the outermost run: the store of each run around puts that of its own leg in
-    /// the place of the one that it is given.
+    /// Fenced by the claim of the outermost run, in whose store it is.
     async fn append(
         &self,
         key: &JournalKey,
-        _: &RunClaim,
+        claim: &RunClaim,
         base: u64,
         entries: &[JournalEntry],
         record: Option<&RunRecord>,
     ) -> Result<WriteOutcome> {
-        let durable = self.durable.as_ref();
-        let Some(claim) = durable.and_then(|durable| durable.claim.upgrade()) else {
+        let Some(durable) = &self.durable else {
+            return self.records.append(key, claim, base, entries, record).await;
+        };
+        let Some(claim) = durable.claim.upgrade() else {
             return Ok(WriteOutcome::ClaimLost);
         };
-        self.outer.append(key, &claim, base, entries, record).await
+        let store = &durable.store;
+        store.append(key, &claim, base, entries, record).await
     }
 
     async fn journal(&self, key: &JournalKey, from: u64) -> Result<Vec<JournalEntry>> {
-        self.outer.journal(key, from).await
+        match &self.durable {
+            Some(durable) => durable.store.journal(key, from).await,
+            None => self.records.journal(key, from).await,
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::durable::{self, OutcomeRecorder};
 use super::leg::Leg;
 use super::no_progress::{Repetition, round_calls};
 use super::options::FunctionInvokingOptions;
-use super::outer_run::{Allowance, DurableRun, OuterRun};
+use super::outer_run::{Allowance, OuterRun};
 use super::pause;
 use super::plan::BatchPlan;
 use super::records::{self, Saving};
@@ -162,10 +162,7 @@ fn extensions(batch: &OpenBatch, leg: &Leg, options: &FunctionInvokingOptions) -
         extensions.insert(OuterRun {
             allowance: Arc::new(Allowance::new(calls, until, outer)),
             store: Arc::clone(&leg.store),
-            durable: leg.is_durable().then(|| DurableRun {
-                root: leg.root.as_ref().unwrap_or(&leg.run.id).clone(),
-                claim: leg.claim.watch(),
-            }),
+            durable: leg.is_durable().then(|| leg.durable_run()),
             session_id: leg.options.session_id.clone(),
         });
     }
@@ -277,6 +274,14 @@ async fn drive(
                 let nested = Box::new(nested);
                 leg.emit(AgentResponseUpdate::Nested { occurrence, nested })
                     .await;
+            }
+            BatchEvent::LeftOpen { error, .. } => {
+                // It stays in flight: the leg that takes the run up enters it again.
+                if error.kind() != ErrorKind::Store {
+                    return Err(error);
+                }
+                bodies.skip_queued(SkipReason::Limit);
+                unsaved.get_or_insert(error);
             }
             BatchEvent::NestedUsed { occurrence, report } => {
                 used.insert(occurrence, report.clone());

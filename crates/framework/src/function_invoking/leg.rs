@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::durable::{Held, InHand};
 use super::inbox::MessageInbox;
 use super::options::{AskedBy, FunctionInvokingOptions};
-use super::outer_run::{Allowance, NestedIn};
+use super::outer_run::{Allowance, DurableRun, NestedIn};
 use super::request_context::RequestContext;
 use super::run::{Run, Stop};
 use super::steps::{Kept, Steps};
@@ -89,7 +89,9 @@ impl Leg {
         }
         let started = Instant::now();
         Self {
-            root: nested.as_ref().and_then(|nested| nested.root.clone()),
+            root: nested
+                .as_ref()
+                .and_then(|nested| Some(nested.durable.as_ref()?.root.clone())),
             run,
             nested,
             deadline: options
@@ -268,6 +270,19 @@ impl Leg {
     /// The run that this one is nested in.
     pub(super) fn parent_run_id(&self) -> Option<&RunId> {
         self.nested.as_ref().map(|nested| &nested.parent)
+    }
+
+    /// The outermost run, for what is nested in this one, and for what is in hand.
+    pub(super) fn durable_run(&self) -> DurableRun {
+        let outermost = self
+            .nested
+            .as_ref()
+            .and_then(|nested| nested.durable.clone());
+        outermost.unwrap_or_else(|| DurableRun {
+            root: self.run.id.clone(),
+            store: Arc::clone(&self.store),
+            claim: self.claim.watch(),
+        })
     }
 
     /// What the runs around this one allow it.

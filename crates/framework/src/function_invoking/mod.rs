@@ -40,6 +40,7 @@ use raf_core::{
 use raf_tools::{ToolExecutor, ToolRegistry};
 use tracing::Instrument;
 
+pub(crate) use self::durable::is_unkept;
 pub use self::hooks::{HookBatch, HookDecision, HookReply, HookRequest, HookResults, IRunHook};
 pub use self::inbox::{MessageInbox, MessageInboxOptionsExt};
 use self::leg::Leg;

@@ -16,12 +16,13 @@ pub(crate) struct OuterRun {
     pub(crate) session_id: Option<String>,
 }
 
-/// A run in whose journals runs nested in it are kept.
+/// The outermost run, beside whose journal those of runs nested in it are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct DurableRun {
-    /// The outermost run, whose claim fences all of it.
     pub(crate) root: RunId,
-    /// The hold of the leg around.
+    /// Its store.
+    pub(crate) store: Arc<dyn IRunStore>,
+    /// The hold of its leg, which fences all of it.
     pub(crate) claim: ClaimWatch,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct NestedIn {
     /// The run around it.
     pub(crate) parent: RunId,
     /// The outermost run, if it is durable.
-    pub(crate) root: Option<RunId>,
+    pub(crate) durable: Option<DurableRun>,
     /// What it may use.
     pub(crate) allowance: Arc<Allowance>,
 }

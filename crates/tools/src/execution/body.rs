@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
-use raf_core::{Cancellation, Content};
+use raf_core::{Cancellation, Content, Error};
 use serde_json::Value;
 
 use super::invoke::Invocation;
@@ -29,6 +29,8 @@ pub(super) enum BodyEnd {
     NeverEntered,
     /// It was told to stop and did not end within the grace; it was dropped.
     Abandoned,
+    /// The run that it is could not be kept: the call comes to no outcome.
+    LeftOpen(Error),
 }
 
 impl BodyEnd {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{FutureExt, StreamExt};
+use raf_core::Error;
 use serde_json::Value;
 
 use super::body::{BodyEnd, panic_message};
@@ -43,6 +44,8 @@ pub(super) struct Entries {
     pub(super) arguments: Option<ToolArguments>,
     /// Whether the body has ended, and its outcome is being kept.
     pub(super) ended: bool,
+    /// Why the run that the body is could not be kept. Nothing around the body makes an outcome of that.
+    pub(super) left_open: Option<Error>,
 }
 
 impl fmt::Debug for Terminal {
@@ -138,6 +141,10 @@ impl Terminal {
             }
             Err(error) if error.as_interrupt().is_some() => {
                 lock(&self.entries).asked = true;
+                Err(error)
+            }
+            Err(error) if error.as_left_open().is_some() => {
+                lock(&self.entries).left_open = error.as_left_open().cloned();
                 Err(error)
             }
             result => result,

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use raf_core::{
-    Content, SkipReason, TerminationCause, ToolErrorClass, ToolOutcome, ToolResult,
+    Content, Error, SkipReason, TerminationCause, ToolErrorClass, ToolOutcome, ToolResult,
     ToolResultBuilder, TrustLabel, canonical_json, correlation_id,
 };
 use serde_json::Value;
@@ -26,11 +26,12 @@ pub(super) struct Rendered {
     pub(super) termination: Option<TerminationCause>,
 }
 
-/// What came of a body: a result, or an interrupt.
+/// What came of a body: a result, or an interrupt, or nothing yet.
 #[derive(Debug)]
 pub(super) enum BodyOutcome {
     Settled(Rendered),
     Interrupted(Interrupt),
+    LeftOpen(Error),
 }
 
 /// Why a batch was told to stop, as far as it decides the outcome of a body that gave up.
@@ -108,6 +109,7 @@ fn outcome(
                 termination: None,
             })
         }
+        BodyEnd::LeftOpen(error) => BodyOutcome::LeftOpen(error),
         BodyEnd::TimedOut => settled(
             ToolOutcome::Error(ToolErrorClass::TimedOut { started }),
             None,
@@ -163,7 +165,8 @@ pub(super) const fn error_class(kind: ToolErrorKind, started: bool) -> ToolError
         | ToolErrorKind::Fatal
         | ToolErrorKind::Terminate
         | ToolErrorKind::Cancelled
-        | ToolErrorKind::Interrupted => ToolErrorClass::Failed,
+        | ToolErrorKind::Interrupted
+        | ToolErrorKind::LeftOpen => ToolErrorClass::Failed,
     }
 }
 

@@ -39,7 +39,15 @@ impl Unsaved {
     /// Whether nobody has held the run in between: else bodies may have been entered elsewhere.
     pub(super) fn is_next(&self, leg: &Leg) -> bool {
         let own = self.fence.and_then(|fence| fence.checked_add(1));
-        own.is_some() && own == leg.claim.fence(&self.run_id)
+        own.is_some() && own == fence(leg, &self.run_id)
+    }
+}
+
+/// The fence under which a leg writes: that of the outermost run, if it is nested in one.
+fn fence(leg: &Leg, run_id: &RunId) -> Option<u64> {
+    match &leg.root {
+        Some(root) => leg.durable_run().claim.upgrade()?.fence(root),
+        None => leg.claim.fence(run_id),
     }
 }
 
@@ -49,7 +57,7 @@ impl InHand {
     }
 
     /// Takes what there is of a run.
-    pub(super) fn take(&self, run_id: &RunId, store: &Arc<dyn IRunStore>) -> Option<Unsaved> {
+    fn take(&self, run_id: &RunId, store: &Arc<dyn IRunStore>) -> Option<Unsaved> {
         self.with(|runs| {
             let place = runs.iter().position(|run| run.is_of(run_id, store))?;
             runs.remove(place)
@@ -57,17 +65,23 @@ impl InHand {
     }
 }
 
+/// Takes what there is of a run that the leg is to go on with.
+pub(super) fn take(leg: &Leg, run_id: &RunId) -> Option<Unsaved> {
+    leg.in_hand.take(run_id, &leg.durable_run().store)
+}
+
 /// Keeps something of the leg's run in hand.
 pub(super) fn hold(leg: &Leg, run_id: &RunId, note: impl FnOnce(&mut Unsaved)) {
-    let taken = leg.in_hand.take(run_id, &leg.store);
+    let store = leg.durable_run().store;
+    let taken = leg.in_hand.take(run_id, &store);
     let mut unsaved = taken.unwrap_or_else(|| Unsaved {
         run_id: run_id.clone(),
-        store: Arc::downgrade(&leg.store),
+        store: Arc::downgrade(&store),
         fence: None,
         outcomes: Vec::new(),
         not_entered: Vec::new(),
     });
-    unsaved.fence = leg.claim.fence(run_id);
+    unsaved.fence = fence(leg, run_id);
     note(&mut unsaved);
     leg.in_hand.with(|runs| {
         runs.retain(|run| run.store.strong_count() > 0);
@@ -97,5 +111,5 @@ pub(in crate::function_invoking) fn not_entered(
 
 /// Drops what is in hand of a run that is at its end.
 pub(in crate::function_invoking) fn forget(leg: &Leg) {
-    drop(leg.in_hand.take(&leg.run.id, &leg.store));
+    drop(take(leg, &leg.run.id));
 }

@@ -47,5 +47,10 @@ pub(super) fn has_unsaved(leg: &mut Leg) -> bool {
 
 /// Whether a failure leaves the run open, for another leg to go on with.
 pub(super) fn leaves_open(leg: &Leg, error: &Error) -> bool {
-    leg.is_durable() && matches!(error.kind(), ErrorKind::Store | ErrorKind::BusySession)
+    leg.is_durable() && is_unkept(error)
+}
+
+/// Whether what failed is the keeping of a run, and not the run.
+pub(crate) fn is_unkept(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Store | ErrorKind::BusySession)
 }

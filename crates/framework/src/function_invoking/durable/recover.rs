@@ -108,7 +108,8 @@ pub(in crate::function_invoking) async fn recover(
         }
     }
     let (shown, new) = compare(&known, leg.input());
-    if was_empty || record.working {
+    // A nested run can have come to wait without the run around it having heard of it.
+    if was_empty || record.working || leg.root.is_some() {
         for message in known.drain(shown..) {
             emit_message(leg, message).await;
         }
@@ -138,7 +139,7 @@ async fn save_first(
     record: &RunRecord,
     in_flight: &mut InFlight,
 ) -> Result<()> {
-    let Some(mut unsaved) = leg.in_hand.take(&record.run_id, &leg.store) else {
+    let Some(mut unsaved) = in_hand::take(leg, &record.run_id) else {
         return Ok(());
     };
     let mut not_entered = std::mem::take(&mut unsaved.not_entered);

@@ -62,10 +62,9 @@ pub(super) async fn begin(
         return without_record(leg, &answers, options).await;
     };
     let recovered = durable::recover(leg, &mut record).await?;
-    if recovered.interrupted {
+    if leg.root.is_some() {
         // A nested run that is entered again gets answers again on which it has acted.
-        answers
-            .retain(|answer| leg.root.is_none() || record.settlement(&answer.request_id).is_none());
+        answers.retain(|answer| record.settlement(&answer.request_id).is_none());
     }
     if recovered.interrupted && record.calls.is_empty() {
         leg.run = records::restore(record)?;

@@ -99,6 +99,12 @@ impl Batch {
                     request_id,
                 });
             }
+            BodyOutcome::LeftOpen(error) => {
+                body.span.record("raf.tool.outcome", "left_open");
+                self.held = Held::All;
+                let event = BatchEvent::LeftOpen { occurrence, error };
+                self.events.push_back(event);
+            }
             BodyOutcome::Settled(rendered) => {
                 tell_outcome(&body.span, rendered.result.outcome());
                 self.finish(&ready, rendered);

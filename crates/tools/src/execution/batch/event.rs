@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use raf_core::{
-    Cancellation, Content, Extensions, NestedUpdate, Occurrence, RunId, ToolCall, ToolErrorClass,
-    ToolOutcome, ToolResult,
+    Cancellation, Content, Error, Extensions, NestedUpdate, Occurrence, RunId, ToolCall,
+    ToolErrorClass, ToolOutcome, ToolResult,
 };
 
 use crate::context::NestedReport;
@@ -101,6 +101,14 @@ pub enum BatchEvent {
     },
     /// A call has its outcome.
     Finished(FinishedCall),
+    /// The run that a body is could not be kept: its call comes to no outcome in this batch, and no further
+    /// body is entered. Only with a recorder.
+    LeftOpen {
+        /// Which call.
+        occurrence: Occurrence,
+        /// What kept it from being kept.
+        error: Error,
+    },
     /// A body waits for the outside.
     Interrupted {
         /// The call, to be entered again with the answer.

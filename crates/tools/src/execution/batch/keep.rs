@@ -24,12 +24,15 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Makes the outcome and keeps it. What has no outcome of its own is left to the batch: a question,
-    /// a body that was not entered or was given up.
+    /// a body that was not entered or was given up, a run that could not be kept.
     pub(super) async fn keep(self, end: BodyEnd) -> TaskEnd {
+        if let Some(error) = lock(&self.entries).left_open.take() {
+            return TaskEnd::Body(BodyEnd::LeftOpen(error));
+        }
         let is_outcome = match &end {
             BodyEnd::Returned(_) => !end.asks(),
             BodyEnd::Panicked(_) | BodyEnd::TimedOut => true,
-            BodyEnd::NeverEntered | BodyEnd::Abandoned => false,
+            BodyEnd::NeverEntered | BodyEnd::Abandoned | BodyEnd::LeftOpen(_) => false,
         };
         if !is_outcome {
             return TaskEnd::Body(end);
@@ -40,7 +43,7 @@ impl Keeper {
             (self.ready.ran(&mut entries, &end), entries.count > 0)
         };
         let BodyOutcome::Settled(rendered) = render(&ready, end, entered, &self.options) else {
-            unreachable!("a body that asks was left to the batch")
+            unreachable!("a body without an outcome was left to the batch")
         };
         let (mut finished, termination) = FinishedCall::of_body(&ready, rendered);
         let used = self

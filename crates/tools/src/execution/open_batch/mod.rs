@@ -186,7 +186,8 @@ impl OpenBatch {
             | BatchEvent::Started { .. }
             | BatchEvent::Progress { .. }
             | BatchEvent::Nested { .. }
-            | BatchEvent::NestedUsed { .. } => {}
+            | BatchEvent::NestedUsed { .. }
+            | BatchEvent::LeftOpen { .. } => {}
         }
     }
 
