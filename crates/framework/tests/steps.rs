@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use raf_core::{
     AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, ClaimOutcome,
     DurableStepHost, Error, ErrorKind, FinishReason, IChatClient, IRunStore, IStepHost,
@@ -158,7 +158,13 @@ async fn m_the_journal_of_a_failed_run_has_its_message_and_not_its_source() {
 
 #[tokio::test]
 async fn i6_behind_a_write_that_failed_nothing_is_written() {
-    for fault in [WriteFault::Before, WriteFault::After] {
+    let faults = [
+        WriteFault::Before,
+        WriteFault::After,
+        WriteFault::HangBefore,
+        WriteFault::HangAfter,
+    ];
+    for fault in faults {
         let store = durable_store();
         let faulty = Arc::new(FaultyRunStore::new(Arc::clone(&store)));
         let host = DurableStepHost::new(faulty.clone(), RunClaim::new());
@@ -173,6 +179,12 @@ async fn i6_behind_a_write_that_failed_nothing_is_written() {
         };
         step("begin", 0).await.unwrap();
         faulty.fail_write(1, fault);
+        if matches!(fault, WriteFault::HangBefore | WriteFault::HangAfter) {
+            // Its consumer gives it up part-way: nobody knows whether it was made.
+            let dropped = step("round/0/before", 1).now_or_never();
+            assert!(dropped.is_none(), "{fault:?}");
+            assert!(faulty.hangs().is_open(), "{fault:?}");
+        }
         for name in ["round/0/before", "round/0/model", "end"] {
             let failed = step(name, 1).await.unwrap_err();
             assert_eq!(failed.kind(), ErrorKind::Store, "{name}");
@@ -183,8 +195,8 @@ async fn i6_behind_a_write_that_failed_nothing_is_written() {
             .map(|entry| entry.step)
             .collect();
         let expected: &[&str] = match fault {
-            WriteFault::Before => &["begin"],
-            WriteFault::After => &["begin", "round/0/before"],
+            WriteFault::Before | WriteFault::HangBefore => &["begin"],
+            WriteFault::After | WriteFault::HangAfter => &["begin", "round/0/before"],
         };
         assert_eq!(written, expected, "{fault:?}");
     }

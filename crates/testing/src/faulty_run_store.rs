@@ -1,5 +1,5 @@
-//! A run store for tests: its writes fail when told to, before or after they were made, and what it does
-//! takes no time on a paused clock.
+//! A run store for tests: its writes fail or hang when told to, before or after they were made, and what it
+//! does takes no time on a paused clock.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +15,19 @@ use raf_core::{
     ToolApprovalResponse, WriteOutcome,
 };
 
-/// When a write fails.
+use crate::latch::Latch;
+
+/// How a write fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
     /// Nothing of it was made.
     Before,
     /// It was made; only the answer was lost.
     After,
+    /// Nothing of it is made, and it never returns: it is to be dropped.
+    HangBefore,
+    /// It is made, and never returns.
+    HangAfter,
 }
 
 /// A write of a run's record, alone or with a step of its journal.
@@ -33,7 +39,7 @@ pub enum RecordWrite {
     Save,
 }
 
-/// Another store whose writes fail, some of them: the n-th, or the next of a kind. Writes are `create`,
+/// Another store whose writes fail or hang, some of them: the n-th, or the next of a kind. Writes are `create`,
 /// `save`, `append`, `claim`, `release`, `answer`, `forget_answer` and `remember`; signs of life and
 /// reads never fail.
 #[derive(Clone, Debug)]
@@ -42,6 +48,7 @@ pub struct FaultyRunStore {
     writes: Arc<AtomicU64>,
     failed: Arc<AtomicU64>,
     faults: Arc<Mutex<Faults>>,
+    hangs: Latch,
     clock_stands: bool,
 }
 
@@ -79,6 +86,7 @@ impl FaultyRunStore {
             writes: Arc::default(),
             failed: Arc::default(),
             faults: Arc::default(),
+            hangs: Latch::new(),
             clock_stands: false,
         }
     }
@@ -124,7 +132,12 @@ impl FaultyRunStore {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// How many failed.
+    /// Opens when a write hangs.
+    pub fn hangs(&self) -> Latch {
+        self.hangs.clone()
+    }
+
+    /// How many failed or hang.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::SeqCst)
     }
@@ -158,14 +171,22 @@ impl FaultyRunStore {
         write: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
         let fault = self.next(kind);
-        if fault == Some(WriteFault::Before) {
-            return Err(lost());
+        match fault {
+            Some(WriteFault::Before) => return Err(lost()),
+            Some(WriteFault::HangBefore) => return self.hang().await,
+            _ => {}
         }
         let written = self.work(write).await;
         match fault {
             Some(WriteFault::After) => Err(lost()),
+            Some(WriteFault::HangAfter) => self.hang().await,
             _ => written,
         }
+    }
+
+    async fn hang<T>(&self) -> T {
+        self.hangs.open();
+        std::future::pending().await
     }
 
     /// Lets the store work.

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use raf_core::{BudgetLimit, ClosedReason, Error, ErrorKind, FinishReason, Result};
+use raf_core::{BudgetLimit, ClosedReason, Error, ErrorKind, FinishReason, PausedRun, Result};
 use serde::{Deserialize, Serialize};
 
 use super::FunctionInvokingChatClient;
-use super::durable;
+use super::durable::{self, StoppableStore};
 use super::execute::BatchEnd;
 use super::leg::Leg;
 use super::options::FunctionInvokingOptions;
@@ -32,6 +32,26 @@ pub(super) enum LegEnd {
 
 /// Drives a leg to its terminal item.
 pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<()> {
+    match driven(client, leg).await {
+        Ok((reason, paused)) => {
+            leg.finish(reason, paused).await;
+            Ok(())
+        }
+        Err(error) => {
+            let error = durable::told(leg, error);
+            Err(leg.failure(error))
+        }
+    }
+}
+
+async fn driven(
+    client: &FunctionInvokingChatClient,
+    leg: &mut Leg,
+) -> Result<(FinishReason, Option<PausedRun>)> {
+    if leg.store.is_durable() {
+        let grace = client.options().execution.grace;
+        leg.store = Arc::new(StoppableStore::new(leg, grace));
+    }
     leg.steps = Steps::of(&mut leg.options, &leg.store, &leg.claim)?.map(Box::new);
     let end = if leg.is_durable() {
         let (store, claim) = (Arc::clone(&leg.store), leg.claim.clone());
@@ -47,14 +67,7 @@ pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) ->
         Err(error) => return Err(fail(leg, error).await),
     };
     let reason = match end {
-        LegEnd::Pause(reason) => {
-            let paused = match records::release(leg).await {
-                Ok(paused) => paused,
-                Err(error) => return Err(leg.failure(error)),
-            };
-            leg.finish(reason, paused).await;
-            return Ok(());
-        }
+        LegEnd::Pause(reason) => return Ok((reason, records::release(leg).await?)),
         LegEnd::Finish(reason) => reason,
         LegEnd::Stopped(Stop::Deadline) => FinishReason::Budget(BudgetLimit::Deadline),
         LegEnd::Stopped(Stop::Cancelled) => {
@@ -63,11 +76,8 @@ pub(super) async fn drive(client: &FunctionInvokingChatClient, leg: &mut Leg) ->
         }
     };
     let end = RunEnd::Finished(reason.clone());
-    if let Err(error) = close(leg, ClosedReason::Cancelled, end).await {
-        return Err(leg.failure(error));
-    }
-    leg.finish(reason, None).await;
-    Ok(())
+    close(leg, ClosedReason::Cancelled, end).await?;
+    Ok((reason, None))
 }
 
 /// Closes the record of the run, if there is one.
@@ -88,7 +98,7 @@ async fn fail(leg: &mut Leg, error: Error) -> Error {
     {
         tracing::warn!(error = %second, "the record of a failed run could not be closed");
     }
-    leg.failure(error)
+    error
 }
 
 async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<LegEnd> {

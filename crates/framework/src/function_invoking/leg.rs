@@ -26,6 +26,8 @@ pub(super) struct Leg {
     pub(super) run: Run,
     pub(super) options: ChatClientRunOptions,
     pub(super) store: Arc<dyn IRunStore>,
+    /// The same as it was given: what is in hand is found by it.
+    given: Arc<dyn IRunStore>,
     /// This leg's hold on its run; it dies with the leg.
     pub(super) claim: RunClaim,
     /// What keeps its steps, if anything does.
@@ -98,6 +100,7 @@ impl Leg {
                 .deadline
                 .and_then(|deadline| started.checked_add(deadline)),
             options,
+            given: Arc::clone(&store),
             store,
             claim: RunClaim::new(),
             steps: None,
@@ -280,7 +283,7 @@ impl Leg {
             .and_then(|nested| nested.durable.clone());
         outermost.unwrap_or_else(|| DurableRun {
             root: self.run.id.clone(),
-            store: Arc::clone(&self.store),
+            store: Arc::clone(&self.given),
             claim: self.claim.watch(),
         })
     }
@@ -329,6 +332,11 @@ impl Leg {
         }
     }
 
+    /// When it ends, whatever it does.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
     /// Completes when something says stop. Borrows nothing of the leg.
     pub(super) fn stopped(&self) -> impl Future<Output = Stop> + Send + use<> {
         stopped(self.options.cancellation.clone(), self.deadline)
@@ -360,7 +368,8 @@ impl Leg {
     }
 }
 
-async fn stopped(cancellation: Cancellation, deadline: Option<Instant>) -> Stop {
+/// Completes when token, flag or deadline says stop.
+pub(super) async fn stopped(cancellation: Cancellation, deadline: Option<Instant>) -> Stop {
     let late = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,

@@ -46,8 +46,11 @@ async fn beat(store: Arc<dyn IRunStore>, claim: RunClaim, held: Held, every: Dur
     loop {
         tokio::time::sleep(every).await;
         let Some(run_id) = held.get() else { continue };
-        if let Err(error) = store.renew(&run_id, &claim).await {
-            tracing::warn!(%error, "the claim of a run could not be renewed");
+        // One that hangs gives way to the next.
+        match tokio::time::timeout(every, store.renew(&run_id, &claim)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the claim of a run could not be renewed"),
+            Err(_) => tracing::warn!("the claim of a run was not renewed in time"),
         }
     }
 }

@@ -10,6 +10,7 @@ mod in_hand;
 mod nested;
 mod recorder;
 mod recover;
+mod stoppable;
 mod value;
 
 use raf_core::{Error, ErrorKind, IStepHost, Result, Step};
@@ -20,6 +21,7 @@ pub(super) use self::in_hand::{InHand, forget, keep_in_hand, not_entered};
 pub(super) use self::nested::{Nested, nested_record};
 pub(super) use self::recorder::{OutcomeRecorder, lost, lost_question};
 pub(super) use self::recover::{named_record, recover};
+pub(super) use self::stoppable::{StoppableStore, told};
 use super::leg::Leg;
 use super::steps::value_now;
 
