@@ -10,6 +10,9 @@ use raf_core::{
     RunClaim, RunId, RunRecord, ToolApprovalResponse, WriteOutcome,
 };
 
+/// More than the turns that the bodies of a batch take to their next write.
+const TURNS: usize = 32;
+
 /// Whether the child reports; the process that finishes a run does not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Boundary(pub(crate) bool);
@@ -30,6 +33,13 @@ impl Boundary {
 
     async fn around<T>(self, what: &str, write: impl Future<Output = T> + Send) -> T {
         self.at(&format!("before {what}"));
+        if self.0 {
+            // Whatever else can go on without the store does, however fast the store is: the order of the
+            // boundaries is that of the plan.
+            for _ in 0..TURNS {
+                tokio::task::yield_now().await;
+            }
+        }
         let done = write.await;
         self.at(&format!("behind {what}"));
         done

@@ -2,6 +2,7 @@
 //! and what a step costs. On SQLite, and on the PostgreSQL server that `RAF_POSTGRES_URL` names.
 
 mod bytes;
+mod dropped;
 mod expiry;
 mod failing;
 mod sessions;
@@ -19,7 +20,7 @@ use raf_tests::backend::Backend;
 
 type Test = fn(&Backend) -> LocalBoxFuture<'_, ()>;
 
-const TESTS: [(&str, Test); 14] = [
+const TESTS: [(&str, Test); 18] = [
     ("i8_two_open_runs_of_one_session_are_refused", |backend| {
         Box::pin(sessions::two_runs_of_one(backend, BusyPolicy::Refuse))
     }),
@@ -38,6 +39,20 @@ const TESTS: [(&str, Test); 14] = [
             BusyPolicy::Queue,
         ))
     }),
+    ("i8_a_question_of_a_newer_run_stays_open", |backend| {
+        Box::pin(sessions::a_question_of_a_newer_run(backend))
+    }),
+    ("i7_a_session_s_run_dies_behind_each_update", |backend| {
+        Box::pin(dropped::behind_each_update(backend))
+    }),
+    (
+        "i7_a_session_s_gated_run_dies_behind_each_update",
+        |backend| Box::pin(dropped::behind_each_update_of_a_gated_run(backend)),
+    ),
+    (
+        "i7_a_session_s_run_dies_and_its_user_writes_on",
+        |backend| Box::pin(dropped::and_its_user_writes_on(backend)),
+    ),
     (
         "i6_each_write_fails_once_and_a_later_pass_goes_on",
         |backend| Box::pin(here(backend, failing::ALONE)),

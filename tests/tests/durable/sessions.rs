@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use raf_core::{
-    BusyPolicy, ChatMessage, ErrorKind, ISession, MessageRole, RunId, Session, validate_history,
+    AnswerOutcome, BusyPolicy, ChatMessage, ErrorKind, ISession, MessageRole, RunId, Session,
+    ToolApprovalResponse, validate_history,
 };
 use raf_framework::{
     AgentRequest, AgentResumer, AgentRuntime, PassOptions, ResumedRun, RunProgress,
@@ -133,6 +134,61 @@ pub(crate) async fn a_new_run_beside_a_worker(backend: &Backend, policy: BusyPol
     let transcript = transcript(&here).await;
     let roles: Vec<MessageRole> = transcript.iter().map(ChatMessage::role).collect();
     assert_eq!(roles, whole);
+}
+
+/// A run whose process died, and a newer one of its session that asks its user, with a message of its own or
+/// in answer to the one that was there: a worker leaves the question of the newer one open.
+pub(crate) async fn a_question_of_a_newer_run(backend: &Backend) {
+    for (session, message) in [("ada", Some("Pay, second.")), ("eve", None)] {
+        let here = backend.open_both(Duration::ZERO, LEASE).await;
+        let (first, second) = (RunId::random(), RunId::random());
+        let pay = Arc::new(ScriptedTool::returning("pay", "paid").gated());
+        let agent = agent(&pay, BusyPolicy::Queue);
+        let of_session = || Session::new(Arc::clone(&here.sessions), session);
+        let request = AgentRequest::new("Pay, first.")
+            .with_options(work::options(&here.runs, &first))
+            .in_session(of_session());
+        let mut dies = agent.run(request);
+        dies.next()
+            .await
+            .expect("a beginning")
+            .expect("a beginning");
+        drop(dies);
+        let request = message.map_or_else(AgentRequest::default, AgentRequest::new);
+        let request = request
+            .with_options(work::options(&here.runs, &second))
+            .in_session(of_session());
+        let asks = agent.ask(request).await.expect("a pause");
+        let request_id = asks.pending[0].request_id().expect("a request");
+
+        let resumer = AgentResumer::new(agent.clone(), here.sessions.clone());
+        let pass = async || {
+            let passed = resume_open_runs(&here.runs, &resumer, PassOptions::new()).await;
+            passed.expect("the store")
+        };
+        let passed = pass().await;
+        assert_eq!(passed.len(), 1);
+        assert_eq!(passed[0].run_id, first);
+        assert!(
+            matches!(passed[0].progress, RunProgress::Taken),
+            "{passed:?}"
+        );
+        assert!(work::is_closed(&here.runs, &first).await);
+
+        let yes = ToolApprovalResponse::approve(request_id);
+        let answered = here.runs.answer(&yes).await.expect("the store");
+        assert_eq!(answered, AnswerOutcome::Kept);
+        let passed = pass().await;
+        assert!(
+            matches!(passed[0].progress, RunProgress::Finished(_)),
+            "{passed:?}"
+        );
+        assert_eq!(passed[0].run_id, second);
+        assert_eq!(pay.log().entries(), 1);
+        let transcript = of_session().load().await.expect("the store").transcript();
+        validate_history(&transcript).expect("a valid history");
+        assert_eq!(transcript.last().expect("an answer").text(), ANSWER);
+    }
 }
 
 async fn transcript(stores: &Stores) -> Vec<ChatMessage> {

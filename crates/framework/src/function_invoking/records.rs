@@ -139,6 +139,18 @@ pub(super) async fn begin_round(leg: &mut Leg) -> Result<()> {
     write(leg, record).await
 }
 
+/// Notes in the record of a durable run that its last round came to nothing: the next has a number of its
+/// own.
+pub(super) fn begin_round_again(leg: &mut Leg) {
+    let Some(mut record) = leg.run.record.clone() else {
+        return;
+    };
+    record.calls.clear();
+    record.round = leg.run.counters.rounds;
+    count(leg, &mut record, leg.run.counters.clone());
+    change(leg, record);
+}
+
 fn count(leg: &Leg, record: &mut RunRecord, counters: Counters) {
     record.usage.clone_from(&leg.run.usage);
     record.rounds.clone_from(&leg.run.rounds);

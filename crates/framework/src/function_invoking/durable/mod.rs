@@ -20,7 +20,7 @@ pub(super) use self::in_flight::{InFlight, report_again};
 pub(super) use self::in_hand::{InHand, forget, keep_in_hand, not_entered};
 pub(super) use self::nested::{Nested, nested_record};
 pub(super) use self::recorder::{OutcomeRecorder, lost, lost_question};
-pub(super) use self::recover::{named_record, recover};
+pub(super) use self::recover::{Beyond, Recovered, is_named, named_record, recover};
 pub(super) use self::stoppable::{StoppableStore, told};
 use super::leg::Leg;
 use super::steps::value_now;

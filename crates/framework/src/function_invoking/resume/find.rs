@@ -2,16 +2,19 @@
 //! only if the conversation shows its calls.
 
 use raf_core::{
-    ChatMessage, Error, MessageRole, Result, RunRecord, ToolApprovalResponse, ToolCall, ToolResult,
+    ChatMessage, Error, ErrorKind, MessageRole, Result, RunRecord, ToolApprovalResponse, ToolCall,
+    ToolResult,
 };
 
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::records;
 
-/// The open record that this leg belongs to, held by the leg.
+/// The open record that this leg belongs to, held by the leg. Of a session it is also a run that shows no
+/// calls, where its owner died: unless the caller has a name for the run that begins.
 pub(super) async fn open_record(
     leg: &mut Leg,
     answers: &[ToolApprovalResponse],
+    is_named: bool,
 ) -> Result<Option<RunRecord>> {
     let mut candidates = Vec::new();
     if let Some(paused) = leg.options.paused_run.take() {
@@ -50,13 +53,19 @@ pub(super) async fn open_record(
         let Some(record) = leg.store.load(&run_id).await? else {
             continue;
         };
-        if record.closed
-            || !is_of_session(&record, leg)
-            || shown_calls(leg.input(), &record).is_none()
-        {
+        if record.closed || !is_of_session(&record, leg) {
             continue;
         }
-        let claimed = records::claim(leg, &run_id).await?;
+        let is_shown = shown_calls(leg.input(), &record).is_some();
+        let is_of_dead = record.working && record.calls.is_empty();
+        if !is_shown && (is_named || !is_of_dead || record.session_id.is_none()) {
+            continue;
+        }
+        let claimed = match records::claim(leg, &run_id).await {
+            // It is in flight, and its calls are not what this conversation is about.
+            Err(error) if !is_shown && error.kind() == ErrorKind::BusySession => continue,
+            claimed => claimed?,
+        };
         if let Some(record) = claimed.filter(|record| !record.closed) {
             return Ok(Some(record));
         }

@@ -1,18 +1,19 @@
 //! The start of a leg: does it go on with a run that waits, and with what? Answers are matched with
 //! the record, never with the messages (contract E2, E3, I1, I3).
 
+mod ahead;
 mod find;
 mod step;
 
 use raf_core::{
     AgentResponseUpdate, Error, ErrorKind, MessageRole, PendingCall, RefusalReason, Result, RunId,
-    ToolApprovalResponse,
+    RunRecord, ToolApprovalResponse,
 };
 use raf_tools::{CallState, HoldPolicy, OpenBatch, Preparation, ToolSet};
 
 use self::find::{is_of_session, open_record, shown_calls};
 use self::step::Step;
-use super::durable::{self, Nested};
+use super::durable::{self, Beyond, Nested, Recovered};
 use super::leg::Leg;
 use super::options::{ForeignCallPolicy, FunctionInvokingOptions, NewMessagePolicy};
 use super::plan;
@@ -51,14 +52,11 @@ pub(super) async fn begin(
 ) -> Result<Beginning> {
     let mut answers = std::mem::take(&mut leg.options.tool_approval_responses);
     let found = match durable::nested_record(leg).await? {
-        Some(Nested::Open(record)) => Some(*record),
+        Some(Nested::Open(record)) => Some((*record, true)),
         Some(Nested::Ended(end)) => return Ok(Beginning::Ended(end)),
-        None => match durable::named_record(leg).await? {
-            Some(record) => Some(record),
-            None => open_record(leg, &answers).await?,
-        },
+        None => found(leg, &answers).await?,
     };
-    let Some(mut record) = found else {
+    let Some((mut record, by_id)) = found else {
         return without_record(leg, &answers, options).await;
     };
     let recovered = durable::recover(leg, &mut record).await?;
@@ -66,7 +64,21 @@ pub(super) async fn begin(
         // A nested run that is entered again gets answers again on which it has acted.
         answers.retain(|answer| record.settlement(&answer.request_id).is_none());
     }
+    if let Some(ahead) = ahead::reply_ahead(leg, &recovered, &record).await? {
+        refuse(leg, &answers).await?;
+        return ahead::go_on(leg, record, &ahead, options).await;
+    }
     if recovered.interrupted && record.calls.is_empty() {
+        let is_left_behind = match recovered.beyond {
+            // A reply that is not its own is that of a run which answers in its place.
+            Beyond::MovedOn(_) | Beyond::Reply(_) => true,
+            // Who names the run goes on with it.
+            Beyond::Message => !by_id,
+            Beyond::Nothing => false,
+        };
+        if is_left_behind {
+            return left_behind(leg, record, &recovered, by_id, &answers, options).await;
+        }
         leg.run = records::restore(record)?;
         leg.first_request = leg.run.counters.rounds == 0;
         return Ok(Beginning::Continue);
@@ -77,9 +89,7 @@ pub(super) async fn begin(
     let run_id = record.run_id.clone();
     let shown = shown_calls(&leg.transcript(), &record);
     if shown.as_ref().is_some_and(|shown| shown.moved_on) {
-        leg.run = records::restore(record)?;
-        close_left_behind(leg).await?;
-        return without_record(leg, &answers, options).await;
+        return left_behind(leg, record, &recovered, by_id, &answers, options).await;
     }
     // Whatever comes of it, the caller is told of this run.
     leg.pending = record.pending();
@@ -168,6 +178,52 @@ pub(super) async fn begin(
     Ok(Beginning::GoOn { batch, superseded })
 }
 
+/// The run to go on with, and whether the caller named it.
+async fn found(
+    leg: &mut Leg,
+    answers: &[ToolApprovalResponse],
+) -> Result<Option<(RunRecord, bool)>> {
+    let is_named = durable::is_named(leg);
+    if let Some(record) = durable::named_record(leg).await? {
+        return Ok(Some((record, true)));
+    }
+    let open = open_record(leg, answers, is_named).await?;
+    Ok(open.map(|record| (record, false)))
+}
+
+/// Closes a run that the conversation has left behind. A message of the user begins a new one; who has none
+/// and wants that run is told.
+async fn left_behind(
+    leg: &mut Leg,
+    record: RunRecord,
+    recovered: &Recovered,
+    by_id: bool,
+    answers: &[ToolApprovalResponse],
+    options: &FunctionInvokingOptions,
+) -> Result<Beginning> {
+    let run_id = record.run_id.clone();
+    leg.run = records::restore(record.clone())?;
+    ahead::settle_left_behind(leg, recovered, &record).await?;
+    close_left_behind(leg).await?;
+    if !by_id || ends_with_user(leg) {
+        return without_record(leg, answers, options).await;
+    }
+    if let Some(refusal) = refuse(leg, answers).await? {
+        return Err(refused(&refusal));
+    }
+    leg.run.id = run_id;
+    // A run of the session whose question came later has answered this one too.
+    let answer = ahead::answer(leg.input().last_chunk::<1>().map_or(&[], |last| last));
+    let answer = answer.filter(|_| recovered.interrupted && record.calls.is_empty());
+    let end = answer.map_or(RunEnd::Superseded, RunEnd::Finished);
+    Ok(Beginning::Ended(end))
+}
+
+fn ends_with_user(leg: &Leg) -> bool {
+    let last = leg.input().last();
+    last.is_some_and(|message| message.role() == MessageRole::User)
+}
+
 /// What waits in the run that the leg would go on with, for a leg that is stopped before it begins.
 /// Nothing is acted on.
 ///
@@ -175,7 +231,7 @@ pub(super) async fn begin(
 /// As [`begin`], of which this is the look-up.
 pub(super) async fn waiting(leg: &mut Leg) -> Result<Vec<PendingCall>> {
     let answers = leg.options.tool_approval_responses.clone();
-    let Some(record) = open_record(leg, &answers).await? else {
+    let Some(record) = open_record(leg, &answers, durable::is_named(leg)).await? else {
         return Ok(Vec::new());
     };
     leg.store.release(&record.run_id, &leg.claim).await?;
@@ -206,6 +262,22 @@ async fn without_record(
     answers: &[ToolApprovalResponse],
     options: &FunctionInvokingOptions,
 ) -> Result<Beginning> {
+    let first = refuse(leg, answers).await?;
+    match first {
+        Some(refusal) if !ends_with_user(leg) => Err(refused(&refusal)),
+        _ if options.foreign_call_policy == ForeignCallPolicy::Reject => {
+            reject_foreign_calls(leg)?;
+            Ok(Beginning::Ask)
+        }
+        _ => Ok(Beginning::Ask),
+    }
+}
+
+/// Refuses answers that nothing waits for; says which was the first.
+async fn refuse(
+    leg: &mut Leg,
+    answers: &[ToolApprovalResponse],
+) -> Result<Option<(String, RefusalReason)>> {
     let mut first = None;
     for answer in answers.iter().filter(|answer| answer.decision.is_some()) {
         let reason = refusal_of(leg, &answer.request_id).await?;
@@ -216,18 +288,7 @@ async fn without_record(
         })
         .await;
     }
-    let new_message = leg
-        .input()
-        .last()
-        .is_some_and(|message| message.role() == MessageRole::User);
-    match first {
-        Some(refusal) if !new_message => Err(refused(&refusal)),
-        _ if options.foreign_call_policy == ForeignCallPolicy::Reject => {
-            reject_foreign_calls(leg)?;
-            Ok(Beginning::Ask)
-        }
-        _ => Ok(Beginning::Ask),
-    }
+    Ok(first)
 }
 
 /// Refuses a conversation that ends in calls of which there is no record (contract I3).
