@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt};
@@ -18,7 +19,7 @@ use raf_framework::{
     RunStoreOptionsExt,
 };
 use raf_testing::{
-    FaultyRunStore, ReplayHost, Reply, ScriptedChatClient, ScriptedTool, WriteFault,
+    Behaviour, FaultyRunStore, ReplayHost, Reply, ScriptedChatClient, ScriptedTool, WriteFault,
 };
 use raf_tools::{ExecutionMode, ExecutionOptions, ToolRegistry};
 use serde_json::{Value, json};
@@ -133,6 +134,49 @@ async fn k9_a_leg_that_is_taken_up_is_steered_by_the_limits_that_it_began_with()
     assert_eq!(taken_up.finish_reason, FinishReason::MaxRounds);
     assert_eq!(model.request_count(), 4, "two requests, as it began with");
     assert_eq!(again.names(), host.names());
+}
+
+/// The most bodies that ran at once in a leg that is taken up behind its beginning.
+async fn most_at_once(began: ExecutionOptions, taken_up: ExecutionOptions) -> usize {
+    let book = ScriptedTool::new("book");
+    let book = book.always(Behaviour::text("booked").after_sleep(Duration::from_secs(1)));
+    let book = Arc::new(book);
+    let model = ScriptedChatClient::always(Reply::from_fn(|request| {
+        if request.lines().iter().any(|line| line.starts_with("R(")) {
+            return Reply::text("done");
+        }
+        Reply::calls(["c1", "c2", "c3", "c4"].map(|id| (id, "book", "{}")))
+    }));
+    let options = |execution| FunctionInvokingOptions::new().with_execution(execution);
+    let input = [ChatMessage::user("book it")];
+    let host = ReplayHost::new().stopping_behind(1);
+    let first = client(&model, &[&book], options(began));
+    let mut stream = first.run(&input, hosted(&host)).await.unwrap();
+    let stopped = host.stopped();
+    let dies = tokio::select! {
+        biased;
+        _ = stream.next() => false,
+        () = stopped.wait() => true,
+    };
+    assert!(dies);
+    drop(stream);
+    let again = host.taken_up_behind(1);
+    let second = client(&model, &[&book], options(taken_up));
+    let done = second.get_response(&input, hosted(&again)).await.unwrap();
+    assert_eq!(done.finish_reason, FinishReason::Stop);
+    assert_eq!(book.log().entries(), 4);
+    book.log().max_concurrent()
+}
+
+#[tokio::test(start_paused = true)]
+async fn k9_a_leg_that_is_taken_up_keeps_its_mode_and_its_bound() {
+    let parallel = ExecutionOptions::new;
+    let sequential = || ExecutionOptions::new().with_mode(ExecutionMode::Sequential);
+    let two = || ExecutionOptions::new().with_max_concurrency(2);
+    assert_eq!(most_at_once(sequential(), parallel()).await, 1);
+    assert_eq!(most_at_once(parallel(), sequential()).await, 4);
+    assert_eq!(most_at_once(two(), parallel()).await, 2);
+    assert_eq!(most_at_once(parallel(), two()).await, 4);
 }
 
 #[tokio::test]

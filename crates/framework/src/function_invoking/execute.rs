@@ -71,6 +71,8 @@ pub(super) async fn execute(
         context = context.with_recorder(recorder.clone());
     }
     let recorder = recorder.as_deref();
+    let steered = steered(executor, options);
+    let executor = steered.as_ref().unwrap_or(executor);
     loop {
         let runnable = batch.runnable(hold);
         if runnable.is_empty() {
@@ -144,6 +146,14 @@ pub(super) async fn execute(
         Repetition::End => BatchEnd::End(FinishReason::NoProgress),
         Repetition::GoOn | Repetition::Warn => BatchEnd::GoOn,
     })
+}
+
+/// The executor as a leg that was taken up began with it, if that makes a difference.
+fn steered(executor: &ToolExecutor, options: &FunctionInvokingOptions) -> Option<ToolExecutor> {
+    let (mode, bound) = (options.execution.mode, options.execution.max_concurrency);
+    let own = executor.options();
+    let differs = (own.mode, own.max_concurrency) != (mode, bound);
+    differs.then(|| executor.with_mode(mode, bound))
 }
 
 /// What the bodies of a batch see: agents among them also what the run lends them.

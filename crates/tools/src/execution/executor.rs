@@ -13,7 +13,7 @@ use raf_core::{
 use super::alone::{ExecuteOptions, Execution, ExecutionUpdate};
 use super::batch::{Batch, BatchContext, BatchEvent, FinishedCall, QueuedCall};
 use super::open_batch::{Applied, BatchCall, CallState, HoldPolicy, OpenBatch};
-use super::options::ExecutionOptions;
+use super::options::{ExecutionMode, ExecutionOptions};
 use super::permits::ToolPermits;
 use super::prepare::{Preparation, SettledCall};
 use super::runtime::check_runtime;
@@ -42,6 +42,17 @@ impl ToolExecutor {
             registry,
             options: Arc::new(options),
             permits: Arc::default(),
+        }
+    }
+
+    /// The same tools and bounds per tool, with calls run in this mode, so many at once.
+    pub fn with_mode(&self, mode: ExecutionMode, max_concurrency: usize) -> Self {
+        let options = ExecutionOptions::clone(&self.options)
+            .with_mode(mode)
+            .with_max_concurrency(max_concurrency);
+        Self {
+            options: Arc::new(options),
+            ..self.clone()
         }
     }
 

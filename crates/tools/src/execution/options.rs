@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::callbacks::IToolCallback;
 use crate::handlers::{IArgumentHandler, IResultRenderer, ToolAliases};
 use crate::middleware::{IToolMiddleware, ScopedMiddleware};
@@ -169,7 +171,8 @@ impl ExecutionOptions {
 }
 
 /// Whether calls of one batch run at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExecutionMode {
     /// At once, up to the bound; exclusive tools are barriers.
     #[default]
