@@ -1,5 +1,6 @@
 //! The one error type: a `Copy` kind, whether a retry can help, context, source, and what was done.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -144,7 +145,7 @@ struct Inner {
     status: Option<u16>,
     code: Option<String>,
     request_id: Option<String>,
-    context: Vec<(&'static str, String)>,
+    context: Vec<(Cow<'static, str>, String)>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
     leg: Option<Box<LegSnapshot>>,
 }
@@ -232,7 +233,7 @@ impl Error {
     }
 
     /// Pairs that say where it happened.
-    pub fn context(&self) -> &[(&'static str, String)] {
+    pub fn context(&self) -> &[(Cow<'static, str>, String)] {
         &self.0.context
     }
 
@@ -278,8 +279,12 @@ impl Error {
     }
 
     /// Adds a pair that says where it happened. Values must hold no secret.
-    pub fn with_context(mut self, key: &'static str, value: impl Into<String>) -> Self {
-        self.0.context.push((key, value.into()));
+    pub fn with_context(
+        mut self,
+        key: impl Into<Cow<'static, str>>,
+        value: impl Into<String>,
+    ) -> Self {
+        self.0.context.push((key.into(), value.into()));
         self
     }
 

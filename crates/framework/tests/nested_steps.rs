@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use raf_core::{
     AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, ErrorKind, FinishReason,
-    IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, RetryStatus,
+    IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, ResponseFold, RetryStatus,
     validate_history,
 };
 use raf_framework::{AgentTool, FunctionInvokingChatClient, RunStoreOptionsExt};
@@ -67,6 +67,24 @@ impl Bench {
             .with_run_id("r".into())
     }
 
+    /// Begins the run; its process dies while the nested one waits for its second reply.
+    async fn dies_within(&self, options: ChatClientRunOptions) {
+        let hangs = ScriptedChatClient::new([
+            Reply::calls([("c1", "book", "{}")]).usage(10, 1),
+            Reply::new().hang(),
+        ]);
+        let client = self.client_with(hangs);
+        let input = [ChatMessage::user("book it")];
+        let mut stream = client.run(&input, options).await.unwrap();
+        while let Some(update) = stream.next().await {
+            if let AgentResponseUpdate::Nested { nested, .. } = update.unwrap()
+                && matches!(nested.update, AgentResponseUpdate::ToolCalled { .. })
+            {
+                break;
+            }
+        }
+    }
+
     /// The steps of the nested run that are kept.
     async fn nested_steps(&self) -> Vec<String> {
         let key = JournalKey::nested("r".into(), "r/0/0/clerk".into());
@@ -104,21 +122,7 @@ async fn k5_a_nested_run_goes_on_from_its_journal() {
     let bench = Bench::new();
     let input = [ChatMessage::user("book it")];
     let options = Bench::options(&bench.store);
-    // Its process dies while the nested run waits for its second reply.
-    let hangs = ScriptedChatClient::new([
-        Reply::calls([("c1", "book", "{}")]).usage(10, 1),
-        Reply::new().hang(),
-    ]);
-    let client = bench.client_with(hangs);
-    let mut stream = client.run(&input, options).await.unwrap();
-    while let Some(update) = stream.next().await {
-        if let AgentResponseUpdate::Nested { nested, .. } = update.unwrap()
-            && matches!(nested.update, AgentResponseUpdate::ToolCalled { .. })
-        {
-            break;
-        }
-    }
-    drop(stream);
+    bench.dies_within(options).await;
     assert!(!bench.has_ended().await);
     let options = Bench::options(&bench.store);
     let done = bench.client().get_response(&[], options).await.unwrap();
@@ -224,4 +228,49 @@ async fn i6_a_store_that_fails_within_a_nested_run_leaves_both_runs_open() {
         nested_writes, 5,
         "its beginning, start, outcome, batch and end"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b6_what_a_nested_run_used_counts_where_the_conversation_has_left_it_behind() {
+    let bench = Bench::new();
+    let input = [ChatMessage::user("book it")];
+    let client = bench.client();
+    let mut stream = client
+        .run(&input, Bench::options(&bench.store))
+        .await
+        .unwrap();
+    let mut seen = ResponseFold::new();
+    while let Some(update) = stream.next().await {
+        let update = update.unwrap();
+        let told = matches!(update, AgentResponseUpdate::ToolCalled { .. });
+        seen.push(&update);
+        if told {
+            break;
+        }
+    }
+    drop(stream);
+    let mut conversation = input.to_vec();
+    conversation.extend_from_slice(seen.messages());
+    conversation.push(ChatMessage::assistant("I have asked the clerk."));
+    conversation.push(ChatMessage::user("thanks"));
+    let options = Bench::options(&bench.store);
+    let done = client.get_response(&conversation, options).await.unwrap();
+    assert_eq!(done.finish_reason, FinishReason::Stop);
+    let record = bench.store.load(&"r".into()).await.unwrap().unwrap();
+    assert!(record.closed);
+    assert_eq!(record.usage.input_tokens, Some(100 + 2 * 10));
+    assert_eq!(record.counters["counters"]["calls"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k12_the_journal_of_a_nested_run_that_is_taken_up_is_read_once() {
+    let bench = Bench::new();
+    let faulty = Arc::new(FaultyRunStore::new(Arc::clone(&bench.store)));
+    let store: Arc<dyn IRunStore> = faulty.clone();
+    bench.dies_within(Bench::options(&store)).await;
+    let before = faulty.journals_read();
+    let client = bench.client();
+    let again = client.get_response(&[], Bench::options(&store)).await;
+    assert_eq!(again.unwrap().finish_reason, FinishReason::Stop);
+    assert_eq!(faulty.journals_read() - before, 2, "one of each run");
 }

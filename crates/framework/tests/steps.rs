@@ -11,8 +11,8 @@ use futures::{FutureExt, StreamExt};
 use raf_core::{
     AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, ClaimOutcome,
     DurableStepHost, Error, ErrorKind, FinishReason, IChatClient, IRunStore, IStepHost,
-    InMemoryRunStore, JournalEntry, JournalKey, JournalKind, RunClaim, RunId, RunRecord, Step,
-    ToolOutcome, WriteOutcome,
+    InMemoryRunStore, JournalEntry, JournalKey, JournalKind, RetryStatus, RunClaim, RunId,
+    RunRecord, Step, ToolOutcome, WriteOutcome,
 };
 use raf_framework::{
     FunctionInvokingChatClient, FunctionInvokingOptions, HookBatch, HookDecision, IRunHook,
@@ -198,6 +198,36 @@ async fn m_the_journal_of_a_failed_run_has_its_message_and_not_its_source() {
     assert!(kept.contains("the provider failed"), "{kept}");
     assert!(!kept.contains("sk-secret"), "{kept}");
     assert!(!record.to_json().unwrap().contains("sk-secret"));
+}
+
+#[tokio::test]
+async fn k8_a_request_that_failed_fails_the_same_way_where_its_value_is_known() {
+    let error = Error::new(ErrorKind::RateLimit, "too many requests")
+        .with_retry_after(Some(Duration::from_millis(1_500)))
+        .with_retry(RetryStatus::Persistent)
+        .with_status(429)
+        .with_code("slow_down")
+        .with_request_id("req_1")
+        .with_context("model", "large");
+    let model = ScriptedChatClient::new([Reply::error_at_start(error.clone())]);
+    let client = client(&model, &[], FunctionInvokingOptions::new());
+    let input = [ChatMessage::user("hello")];
+    let host = ReplayHost::new();
+    let live = client.get_response(&input, hosted(&host)).await;
+    assert_eq!(live.unwrap_err().context(), error.context());
+    let request = host.names().iter().position(|name| name == "round/0/model");
+    let again = host.taken_up_behind(request.unwrap() + 1);
+    let known = client.get_response(&input, hosted(&again)).await;
+    let known = known.unwrap_err();
+    assert_eq!(model.request_count(), 1);
+    assert_eq!(known.kind(), ErrorKind::RateLimit);
+    assert_eq!(known.to_string(), error.to_string());
+    assert_eq!(known.context(), error.context());
+    assert_eq!(known.retry_status(), RetryStatus::Persistent);
+    assert_eq!(known.retry_after(), Some(Duration::from_millis(1_500)));
+    assert_eq!(known.status(), Some(429));
+    assert_eq!(known.code(), Some("slow_down"));
+    assert_eq!(known.request_id(), Some("req_1"));
 }
 
 #[tokio::test]

@@ -154,7 +154,7 @@ async fn a_response_that_is_gone_ends_the_run_and_says_which_it_was() {
     assert!(
         error
             .context()
-            .contains(&("response_id", "resp_1".to_owned()))
+            .contains(&("response_id".into(), "resp_1".to_owned()))
     );
     let leg = error.leg().expect("what was said");
     assert_eq!(leg.messages[0].text(), "Hello");

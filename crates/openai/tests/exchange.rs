@@ -127,7 +127,7 @@ async fn each_timeout_is_an_error_that_names_it() {
         let (_, end) = run(answer, timeouts, ChatClientRunOptions::new()).await;
         let error = end.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
-        assert_eq!(error.context(), [("timeout", name.to_owned())]);
+        assert_eq!(error.context(), [("timeout".into(), name.to_owned())]);
         assert!(error.is_temporary());
     }
 }

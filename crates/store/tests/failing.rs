@@ -63,7 +63,7 @@ async fn i6_a_full_disk_loses_nothing_and_what_failed_is_written_when_there_is_r
     assert_eq!(error.kind(), ErrorKind::Store);
     assert_eq!(error.code(), Some("disk_full"));
     assert_eq!(error.retry_status(), RetryStatus::Persistent);
-    assert!(error.context().contains(&("run", "run".to_owned())));
+    assert!(error.context().contains(&("run".into(), "run".to_owned())));
     // Sessions fail alike; what is there can be read.
     let big = SessionChange::messages([ChatMessage::user("x".repeat(1_000_000))]);
     let refused = store.write("s", 0, big.clone()).await.unwrap_err();

@@ -46,6 +46,7 @@ pub enum RecordWrite {
 pub struct FaultyRunStore {
     inner: Arc<dyn IRunStore>,
     writes: Arc<AtomicU64>,
+    journals_read: Arc<AtomicU64>,
     failed: Arc<AtomicU64>,
     faults: Arc<Mutex<Faults>>,
     hangs: Latch,
@@ -84,6 +85,7 @@ impl FaultyRunStore {
         Self {
             inner,
             writes: Arc::default(),
+            journals_read: Arc::default(),
             failed: Arc::default(),
             faults: Arc::default(),
             hangs: Latch::new(),
@@ -125,6 +127,11 @@ impl FaultyRunStore {
             RecordWrite::Create => faults.creates = next,
             RecordWrite::Save => faults.saves = next,
         }
+    }
+
+    /// How often a journal was read.
+    pub fn journals_read(&self) -> u64 {
+        self.journals_read.load(Ordering::SeqCst)
     }
 
     /// How many writes were asked for, the failed ones included.
@@ -279,6 +286,7 @@ impl IRunStore for FaultyRunStore {
     }
 
     async fn journal(&self, key: &JournalKey, from: u64) -> Result<Vec<JournalEntry>> {
+        self.journals_read.fetch_add(1, Ordering::SeqCst);
         self.work(self.inner.journal(key, from)).await
     }
 

@@ -15,7 +15,7 @@ use super::records;
 use super::run::Stop;
 use super::steps::{
     Ask, Asked, BatchWork, Before, Begin, Begun, Close, Planned, Planning, RunEnd, Steering, Steps,
-    Turn, Way, batch, step,
+    Turn, Way, batch, step, wait,
 };
 
 /// How a leg ends.
@@ -118,12 +118,7 @@ async fn legs_end(client: &FunctionInvokingChatClient, leg: &mut Leg) -> Result<
             return Err(Error::misuse("the run was superseded by a new message"));
         }
         Way::StillWaiting => {
-            let work = BatchWork::waiting(client, options);
-            return Ok(match batch(leg, work).await? {
-                BatchEnd::Pause(reason) | BatchEnd::End(reason) => LegEnd::Pause(reason),
-                BatchEnd::Stopped(stop) => LegEnd::Stopped(stop),
-                BatchEnd::GoOn => LegEnd::Pause(FinishReason::AwaitingApproval),
-            });
+            return Ok(LegEnd::Pause(wait(leg, client, options).await?));
         }
         Way::GoOn { superseded } => {
             let work = BatchWork::resumed(client, options, superseded);

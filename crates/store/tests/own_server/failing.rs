@@ -53,7 +53,7 @@ fn is_temporary(error: &Error) {
     assert_eq!(error.kind(), ErrorKind::Store, "{error:?}");
     assert_eq!(error.retry_status(), RetryStatus::Temporary, "{error:?}");
     assert!(
-        error.context().contains(&("run", "run".to_owned())),
+        error.context().contains(&("run".into(), "run".to_owned())),
         "{error:?}"
     );
 }

@@ -189,7 +189,7 @@ fn lines_and_events_are_bounded() {
                 .into_iter()
                 .find_map(|read| decoder.push(read, &mut events).err())
                 .unwrap();
-            assert_eq!(error.context(), [("limit", limit.to_owned())]);
+            assert_eq!(error.context(), [("limit".into(), limit.to_owned())]);
         }
     }
 }

@@ -127,11 +127,11 @@ impl InFlight {
 
 /// Whether the transcript has the result of a call of its last reply that asks for calls.
 fn is_shown(leg: &Leg, occurrence: Occurrence) -> bool {
-    let transcript = leg.transcript();
-    let asks = |message: &ChatMessage| message.tool_calls().next().is_some();
-    let behind = transcript.iter().rposition(asks).unwrap_or_default();
-    transcript[behind..]
-        .iter()
+    let transcript = leg.input().iter().chain(leg.new_messages());
+    let asks = |message: &&ChatMessage| message.tool_calls().next().is_some();
+    transcript
+        .rev()
+        .take_while(|message| !asks(message))
         .flat_map(ChatMessage::tool_results)
         .filter_map(ToolResult::occurrence)
         .any(|shown| shown == occurrence)

@@ -1,7 +1,7 @@
 //! A run nested in a call of a durable run: its record is that of the last step in its journal, which the
 //! body of the call finds again when it is entered again (steps.md, K5).
 
-use raf_core::{Error, ErrorKind, JournalKind, Result, RunRecord};
+use raf_core::{Error, ErrorKind, JournalEntry, JournalKind, Result, RunRecord};
 
 use super::recover::read;
 use crate::function_invoking::leg::Leg;
@@ -10,8 +10,8 @@ use crate::function_invoking::steps::{RunEnd, StepValue, emit_message, journal_k
 
 /// A nested run that was there before.
 pub(in crate::function_invoking) enum Nested {
-    /// It goes on.
-    Open(Box<RunRecord>),
+    /// It goes on, from this journal.
+    Open(Box<RunRecord>, Vec<JournalEntry>),
     /// It came to its end, and its messages are emitted again.
     Ended(RunEnd),
 }
@@ -53,7 +53,7 @@ pub(in crate::function_invoking) async fn nested_record(leg: &mut Leg) -> Result
         allowance.take(records::calls_of(&record).saturating_sub(told));
     }
     if !record.closed {
-        return Ok(Some(Nested::Open(record)));
+        return Ok(Some(Nested::Open(record, entries)));
     }
     let shown = leg.input().len();
     let beyond = |place: &usize| *place >= shown.saturating_sub(1);

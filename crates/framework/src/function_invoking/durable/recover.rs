@@ -93,13 +93,15 @@ pub(in crate::function_invoking) async fn named_record(leg: &mut Leg) -> Result<
 }
 
 /// Takes from the journal what the record and the caller's conversation lack. What the caller does not
-/// show is emitted: input and stream are the transcript (contract B2).
+/// show is emitted: input and stream are the transcript (contract B2). `journal`: that of the run, where it was
+/// read before.
 ///
 /// # Errors
 /// What the store fails with; [`ErrorKind::Store`] for a journal of a later version.
 pub(in crate::function_invoking) async fn recover(
     leg: &mut Leg,
     record: &mut RunRecord,
+    journal: Option<Vec<JournalEntry>>,
 ) -> Result<Recovered> {
     let mut recovered = Recovered::default();
     let durable = leg.steps.as_ref().and_then(|steps| steps.durable.clone());
@@ -108,7 +110,10 @@ pub(in crate::function_invoking) async fn recover(
     };
     leg.held.set(record.run_id.clone());
     let key = journal_key(leg.root.as_ref(), record.run_id.clone());
-    let entries = leg.store.journal(&key, 0).await?;
+    let entries = match journal {
+        Some(entries) => entries,
+        None => leg.store.journal(&key, 0).await?,
+    };
     let was_empty = leg.input().is_empty();
     recovered.interrupted = record.working;
     let mut known = Vec::new();

@@ -51,15 +51,19 @@ pub(super) async fn begin(
     options: &FunctionInvokingOptions,
 ) -> Result<Beginning> {
     let mut answers = std::mem::take(&mut leg.options.tool_approval_responses);
+    let mut journal = None;
     let found = match durable::nested_record(leg).await? {
-        Some(Nested::Open(record)) => Some((*record, true)),
+        Some(Nested::Open(record, entries)) => {
+            journal = Some(entries);
+            Some((*record, true))
+        }
         Some(Nested::Ended(end)) => return Ok(Beginning::Ended(end)),
         None => found(leg, &answers).await?,
     };
     let Some((mut record, by_id)) = found else {
         return without_record(leg, &answers, options).await;
     };
-    let recovered = durable::recover(leg, &mut record).await?;
+    let recovered = durable::recover(leg, &mut record, journal).await?;
     if leg.root.is_some() {
         // A nested run that is entered again gets answers again on which it has acted.
         answers.retain(|answer| record.settlement(&answer.request_id).is_none());
@@ -203,6 +207,9 @@ async fn left_behind(
 ) -> Result<Beginning> {
     let run_id = record.run_id.clone();
     leg.run = records::restore(record.clone())?;
+    for used in recovered.used.clone() {
+        leg.count_nested(used);
+    }
     ahead::settle_left_behind(leg, recovered, &record).await?;
     close_left_behind(leg).await?;
     if !by_id || ends_with_user(leg) {

@@ -1,5 +1,8 @@
 //! One request, and what its reply comes to.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use raf_core::{
     Error, ErrorKind, FinishReason, Result, RetryStatus, SkipReason, ToolCall, ToolOutcome,
@@ -145,6 +148,8 @@ async fn reply_kind(leg: &mut Leg, reply: Reply, calls: &[ToolCall], round: u32)
 pub(in crate::function_invoking) struct ReplyError {
     kind: ErrorKind,
     retry: RetryStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
     message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
@@ -152,6 +157,8 @@ pub(in crate::function_invoking) struct ReplyError {
     code: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    context: Vec<(Cow<'static, str>, String)>,
 }
 
 impl From<&Error> for ReplyError {
@@ -159,17 +166,26 @@ impl From<&Error> for ReplyError {
         Self {
             kind: error.kind(),
             retry: error.retry_status(),
+            retry_after_ms: error
+                .retry_after()
+                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
             message: error.message().to_owned(),
             status: error.status(),
             code: error.code().map(str::to_owned),
             request_id: error.request_id().map(str::to_owned),
+            context: error.context().to_vec(),
         }
     }
 }
 
 impl From<ReplyError> for Error {
     fn from(kept: ReplyError) -> Self {
-        let mut error = Self::new(kept.kind, kept.message).with_retry(kept.retry);
+        let mut error = Self::new(kept.kind, kept.message)
+            .with_retry(kept.retry)
+            .with_retry_after(kept.retry_after_ms.map(Duration::from_millis));
+        for (key, value) in kept.context {
+            error = error.with_context(key, value);
+        }
         if let Some(status) = kept.status {
             error = error.with_status(status);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raf_core::{FinishReason, IStepRecorder, Result, RunRecord, Step, StepEvent};
+use raf_core::{Error, ErrorKind, FinishReason, IStepRecorder, Result, RunRecord, Step, StepEvent};
 use raf_tools::OpenBatch;
 
 use super::{kept, written};
@@ -59,18 +59,6 @@ impl<'a> BatchWork<'a> {
             client,
             options,
             way,
-        }
-    }
-
-    /// Waits again.
-    pub(in crate::function_invoking) fn waiting(
-        client: &'a FunctionInvokingChatClient,
-        options: &'a FunctionInvokingOptions,
-    ) -> Self {
-        Self {
-            client,
-            options,
-            way: BatchWay::Waiting,
         }
     }
 
@@ -144,6 +132,30 @@ pub(in crate::function_invoking) async fn batch(
         pause::announce(leg).await;
     }
     Ok(end)
+}
+
+/// Waits again with the open batch; says what for.
+///
+/// # Errors
+/// What the store or the host fails with; [`ErrorKind::Store`] for a kept value that says anything else.
+pub(in crate::function_invoking) async fn wait(
+    leg: &mut Leg,
+    client: &FunctionInvokingChatClient,
+    options: &FunctionInvokingOptions,
+) -> Result<FinishReason> {
+    let work = BatchWork {
+        client,
+        options,
+        way: BatchWay::Waiting,
+    };
+    match batch(leg, work).await? {
+        BatchEnd::Pause(reason) => Ok(reason),
+        BatchEnd::GoOn | BatchEnd::End(_) | BatchEnd::Stopped(_) => Err(Error::new(
+            ErrorKind::Store,
+            "the value of a step in which the run waits says that it does not",
+        )
+        .with_code("corrupt")),
+    }
 }
 
 async fn hosted(leg: &mut Leg, work: BatchWork<'_>) -> Result<BatchEnd> {

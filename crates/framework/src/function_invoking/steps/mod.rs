@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(super) use self::ask::{Ask, Asked};
-pub(super) use self::batch::{BatchWork, batch};
+pub(super) use self::batch::{BatchWork, batch, wait};
 pub(super) use self::before::Before;
 pub(super) use self::begin::{Begin, Begun, Turn, Way, close_left_behind};
 pub(super) use self::end::{Close, RunEnd};
