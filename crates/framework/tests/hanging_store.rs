@@ -257,8 +257,9 @@ async fn h1_the_deadline_of_a_leg_does_not_wait_for_its_store_either() {
     let options = bench.options().with_deadline(deadline);
     let began = Instant::now();
     let input = [ChatMessage::user("book it")];
-    let late = bench.client.get_response(&input, options).await;
-    let late = late.unwrap_err();
+    let late = bench.client.get_response(&input, options);
+    let late = tokio::time::timeout(HELD_UP, late).await;
+    let late = late.expect("it is held up").unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Store);
     assert_eq!(late.code(), Some("unanswered"));
     assert_eq!(late.retry_status(), RetryStatus::Temporary);

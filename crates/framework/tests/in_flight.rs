@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use raf_core::{
-    AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, IChatClient, IRunStore,
-    InMemoryRunStore, JournalEntry, JournalKey, JournalKind, RefusalReason, ToolApprovalResponse,
-    ToolOutcome, WaitsFor,
+    AgentResponseUpdate, AnswerOutcome, ChatClientExt, ChatClientRunOptions, ChatMessage,
+    FinishReason, IChatClient, IRunStore, InMemoryRunStore, JournalEntry, JournalKey, JournalKind,
+    RefusalReason, ToolApprovalResponse, ToolOutcome, WaitsFor,
 };
 use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions, RunStoreOptionsExt};
 use raf_testing::{Behaviour, Reply, ScriptedChatClient, ScriptedTool};
@@ -144,6 +144,63 @@ async fn i6_a_question_is_kept_while_another_body_runs() {
     assert_eq!(waits.pending[0].call.id(), "c2");
     assert_eq!(outcomes_of("c1", &waits.messages), [ToolOutcome::Unknown]);
     assert_eq!((slow.log().entries(), asks.log().entries()), (1, 1));
+}
+
+#[tokio::test]
+async fn f1_a_batch_that_its_dropped_leg_has_counted_is_not_counted_again() {
+    let store = durable_store();
+    let fails = ScriptedTool::new("book").always(Behaviour::tell_model("no room"));
+    let fails = Arc::new(fails);
+    let model = ScriptedChatClient::new([
+        Reply::calls([("c1", "book", "{}")]),
+        Reply::new().hang(),
+        Reply::text("there is no room"),
+    ]);
+    // One failed round is tolerated, a second one ends the run.
+    let limits = FunctionInvokingOptions::new().with_max_failed_rounds(1);
+    let client = client(&model, &[&fails], limits);
+    let input = [ChatMessage::user("book it")];
+    let mut stream = client.run(&input, run_in(&store)).await.unwrap();
+    for _ in 0..1_000 {
+        let _ = futures::poll!(stream.next());
+        if model.request_count() == 2 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(model.request_count(), 2);
+    drop(stream);
+    let done = client.get_response(&[], run_in(&store)).await.unwrap();
+    assert_eq!(done.finish_reason, FinishReason::Stop);
+    assert_eq!(done.text(), "there is no room");
+    assert_eq!(fails.log().entries(), 1);
+}
+
+#[tokio::test]
+async fn e2_a_yes_is_used_once_also_while_its_run_waits_for_another() {
+    let store = durable_store();
+    let book = Arc::new(ScriptedTool::returning("book", "booked").gated());
+    let calls = Reply::calls([("c1", "book", "{}"), ("c2", "book", "{}")]);
+    let model = ScriptedChatClient::new([calls]);
+    let client = client(&model, &[&book], FunctionInvokingOptions::new());
+    let mut conversation = vec![ChatMessage::user("book it")];
+    let paused = client.get_response(&conversation, run_in(&store)).await;
+    let paused = paused.unwrap();
+    conversation.extend(paused.messages);
+    let first = paused.pending[0].request_id().unwrap().to_owned();
+    let yes = || {
+        let yes = ToolApprovalResponse::approve(&first);
+        run_in(&store).with_tool_approval_responses(vec![yes])
+    };
+    let waits = client.get_response(&conversation, yes()).await.unwrap();
+    assert_eq!(waits.pending.len(), 1);
+    conversation.extend(waits.messages);
+    let again = client.get_response(&conversation, yes()).await.unwrap_err();
+    let settled = RefusalReason::AlreadySettled;
+    assert_eq!(again.code(), Some(settled.as_str()));
+    let kept = store.answer(&ToolApprovalResponse::approve(&first)).await;
+    assert_eq!(kept.unwrap(), AnswerOutcome::Refused(settled));
+    assert_eq!(book.log().entries(), 1);
 }
 
 #[tokio::test]

@@ -4,15 +4,22 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use raf_core::{
     AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, ErrorKind, FinishReason,
     IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, ResponseFold, RetryStatus,
     validate_history,
 };
-use raf_framework::{AgentTool, FunctionInvokingChatClient, RunStoreOptionsExt};
-use raf_testing::{FaultyRunStore, Reply, ScriptedChatClient, ScriptedTool, WriteFault};
-use raf_tools::ToolRegistry;
+use raf_framework::{
+    AgentTool, FunctionInvokingChatClient, FunctionInvokingOptions, RunStoreOptionsExt,
+};
+use raf_testing::{
+    FaultyRunStore, ReplayHost, Reply, ScriptedChatClient, ScriptedTool, WriteFault,
+};
+use raf_tools::{
+    ExecutionOptions, IToolMiddleware, Next, ToolError, ToolInvocation, ToolOutput, ToolRegistry,
+};
 use serde_json::Value;
 
 /// An agent that asks another one, which calls a tool that may run once.
@@ -50,6 +57,14 @@ impl Bench {
     }
 
     fn client_with(&self, inner: ScriptedChatClient) -> FunctionInvokingChatClient {
+        self.client_of(inner, FunctionInvokingOptions::new())
+    }
+
+    fn client_of(
+        &self,
+        inner: ScriptedChatClient,
+        options: FunctionInvokingOptions,
+    ) -> FunctionInvokingChatClient {
         let tools = ToolRegistry::builder()
             .with_shared_tool(self.book.clone())
             .build()
@@ -58,7 +73,7 @@ impl Bench {
         let agent = AgentTool::new("clerk", "Books.", Arc::new(inner));
         let tools = ToolRegistry::builder().with_tool(agent).build().unwrap();
         let outer = model("clerk", r#"{"task": "book it"}"#, 100);
-        FunctionInvokingChatClient::new(Arc::new(outer), tools)
+        FunctionInvokingChatClient::with_options(Arc::new(outer), tools, options)
     }
 
     fn options(store: &Arc<dyn IRunStore>) -> ChatClientRunOptions {
@@ -273,4 +288,58 @@ async fn k12_the_journal_of_a_nested_run_that_is_taken_up_is_read_once() {
     let again = client.get_response(&[], Bench::options(&store)).await;
     assert_eq!(again.unwrap().finish_reason, FinishReason::Stop);
     assert_eq!(faulty.journals_read() - before, 2, "one of each run");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b6_what_a_nested_run_used_counts_where_a_host_knows_its_outcome_alone() {
+    let bench = Bench::new();
+    let input = [ChatMessage::user("book it")];
+    let host = ReplayHost::new();
+    let hosted =
+        |host: &ReplayHost| ChatClientRunOptions::new().with_step_host(Arc::new(host.clone()));
+    let client = bench.client();
+    let whole = client.get_response(&input, hosted(&host)).await.unwrap();
+    assert_eq!(whole.run_usage.input_tokens, Some(220));
+    let batch = host.names().iter().position(|name| name == "round/0/batch");
+    // The batch did not come to its value: what is known of it is what happened in it.
+    let again = host.taken_up_behind(batch.unwrap() + 1).shuffling(1);
+    let done = client.get_response(&input, hosted(&again)).await.unwrap();
+    assert_eq!(done.finish_reason, FinishReason::Stop);
+    assert_eq!(bench.book.log().entries(), 1);
+    assert_eq!(done.run_usage.input_tokens, Some(220));
+}
+
+/// Makes an answer of whatever a tool fails with.
+#[derive(Debug)]
+struct Hides;
+
+#[async_trait]
+impl IToolMiddleware for Hides {
+    async fn around(
+        &self,
+        invocation: ToolInvocation,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let output = next.run(invocation).await;
+        Ok(output.unwrap_or_else(|_| ToolOutput::Text("it is done".to_owned())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_no_middleware_makes_an_outcome_of_a_nested_run_that_could_not_be_kept() {
+    let bench = Bench::new();
+    let faulty = Arc::new(FaultyRunStore::new(Arc::clone(&bench.store)));
+    // The claim, the beginning and the start of the run around come first.
+    faulty.fail_write(3, WriteFault::Before);
+    let store: Arc<dyn IRunStore> = faulty.clone();
+    let execution = ExecutionOptions::new().with_middleware(Hides);
+    let options = FunctionInvokingOptions::new().with_execution(execution);
+    let client = bench.client_of(bench.inner.clone(), options);
+    let input = [ChatMessage::user("book it")];
+    let failed = client.get_response(&input, Bench::options(&store)).await;
+    assert_eq!(failed.unwrap_err().code(), Some("injected"));
+    assert!(!bench.is_settled().await);
+    let again = client.get_response(&[], Bench::options(&store)).await;
+    assert_eq!(again.unwrap().run_usage.input_tokens, Some(220));
+    assert_eq!(bench.book.log().entries(), 1);
 }
