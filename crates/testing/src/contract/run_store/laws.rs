@@ -32,6 +32,7 @@ list! { $
         what_is_missing_is_none
         e2_a_write_is_made_once_for_a_revision
         i8_of_two_writers_exactly_one_wins
+        i8_who_closes_a_run_names_its_present_revision
         what_was_written_is_there_when_opened_again
         i2_a_run_is_closed_as_expired_and_then_gone
         i2_a_run_that_is_gone_is_not_created_again

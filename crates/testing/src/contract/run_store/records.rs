@@ -3,7 +3,7 @@
 use futures::future::join;
 use raf_core::{ApprovalRule, ClosedReason, RunClaim, RunId, RunRecord, Settlement, WriteOutcome};
 
-use super::{IRunStoreFixture, LIFETIME, add_request, waiting};
+use super::{IRunStoreFixture, LIFETIME, add_request, in_flight, steps, waiting};
 
 pub(super) async fn a_record_comes_back_as_it_was(fixture: &dyn IRunStoreFixture) {
     let store = fixture.open().await;
@@ -80,9 +80,27 @@ pub(super) async fn i8_of_two_writers_exactly_one_wins(fixture: &dyn IRunStoreFi
     }
 }
 
+pub(super) async fn i8_who_closes_a_run_names_its_present_revision(fixture: &dyn IRunStoreFixture) {
+    let store = fixture.open().await;
+    let (mut record, claim, key) = in_flight(&*store, "run").await;
+    let mut late = record.clone();
+    late.close(ClosedReason::Cancelled);
+    record.worked_ms = 5;
+    assert_eq!(store.save(&record).await.unwrap(), WriteOutcome::Written(2));
+    assert_eq!(store.save(&late).await.unwrap(), WriteOutcome::Conflict);
+    let appended = store
+        .append(&key, &claim, 1, &steps(1..2), Some(&late))
+        .await;
+    assert_eq!(appended.unwrap(), WriteOutcome::Conflict);
+    let kept = store.load(&key.root).await.unwrap().unwrap();
+    assert!(!kept.closed, "what it did not know of would be lost");
+    assert_eq!((kept.revision, kept.worked_ms), (2, 5));
+    assert_eq!(store.journal(&key, 0).await.unwrap(), steps(0..1));
+}
+
 pub(super) async fn what_was_written_is_there_when_opened_again(fixture: &dyn IRunStoreFixture) {
     let store = fixture.open().await;
-    let (record, claim, key) = super::in_flight(&*store, "run").await;
+    let (record, claim, key) = in_flight(&*store, "run").await;
     let rule = ApprovalRule {
         tool: "send".to_owned(),
         arguments: None,
@@ -98,7 +116,7 @@ pub(super) async fn what_was_written_is_there_when_opened_again(fixture: &dyn IR
         again.load(&record.run_id).await.unwrap(),
         Some(record.clone())
     );
-    assert_eq!(again.journal(&key, 0).await.unwrap(), super::steps(0..1));
+    assert_eq!(again.journal(&key, 0).await.unwrap(), steps(0..1));
     assert_eq!(again.answers(&record.run_id).await.unwrap(), [answer]);
     assert_eq!(again.remembered("session").await.unwrap(), [rule]);
 }
