@@ -1,6 +1,7 @@
 //! The client: validates, writes the request, and hands the turn to the stream.
 
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -95,8 +96,10 @@ impl AnthropicChatClient {
         messages: &[ChatMessage],
         options: &ChatClientRunOptions,
     ) -> Result<String> {
-        let again = self.0.again(messages, options)?;
-        let built = self.0.build(&again, false)?;
+        let shared = &self.0;
+        let own = shared.own(options);
+        let model = shared.0.connection.model(options)?;
+        let built = shared.build(messages, options, &own, model, false)?;
         Ok(String::from_utf8_lossy(&built.body).into_owned())
     }
 }
@@ -127,34 +130,45 @@ fn headers(options: &AnthropicOptions, dialect: &Dialect) -> Vec<(String, String
 }
 
 impl Shared {
-    /// What a run is asked with.
-    fn again(&self, messages: &[ChatMessage], options: &ChatClientRunOptions) -> Result<Again> {
+    /// What only this provider knows of a run, over the client's defaults.
+    fn own(&self, options: &ChatClientRunOptions) -> Cow<'_, AnthropicRunOptions> {
         let defaults = &self.0.options.defaults;
-        let own = match options.extensions.get::<AnthropicRunOptions>() {
-            Some(own) => own.over(defaults),
-            None => defaults.clone(),
-        };
-        Ok(Again {
-            messages: messages.to_vec(),
-            options: options.clone(),
-            own,
-            model: self.0.connection.model(options)?.to_owned(),
-        })
+        match options.extensions.get::<AnthropicRunOptions>() {
+            Some(own) => Cow::Owned(own.over(defaults)),
+            None => Cow::Borrowed(defaults),
+        }
     }
 
-    /// Writes the request. `is_continued` says that the last message is a turn that was paused.
-    pub(crate) fn build(&self, again: &Again, is_continued: bool) -> Result<Built> {
-        let own = &self.0.options;
+    /// Writes the request of a turn that is gone on with: the last message is what was paused.
+    pub(crate) fn build_again(&self, again: &Again) -> Result<Built> {
+        let Again {
+            messages,
+            options,
+            own,
+            model,
+        } = again;
+        self.build(messages, options, own, model, true)
+    }
+
+    fn build(
+        &self,
+        messages: &[ChatMessage],
+        options: &ChatClientRunOptions,
+        own: &AnthropicRunOptions,
+        model: &str,
+        is_continued: bool,
+    ) -> Result<Built> {
+        let client = &self.0.options;
         let request = Request {
-            messages: &again.messages,
-            options: &again.options,
-            own: &again.own,
-            model: &again.model,
+            messages,
+            options,
+            own,
+            model,
             dialect: &self.0.dialect,
-            max_tokens: own.max_tokens,
-            betas: &own.betas,
-            streaming: own.endpoint.streaming,
-            conflicts: own.conflicts,
+            max_tokens: client.max_tokens,
+            betas: &client.betas,
+            streaming: client.endpoint.streaming,
+            conflicts: client.conflicts,
             is_continued,
         };
         build(&request, &self.0.tools)
@@ -162,16 +176,16 @@ impl Shared {
 
     fn url(&self, model: &str) -> Address {
         let streams = self.0.options.endpoint.streaming;
-        let base = self.0.connection.base();
+        let connection = &self.0.connection;
         match self.0.dialect.rules.form {
-            EndpointForm::Messages => base.join("v1/messages"),
+            EndpointForm::Messages => connection.address("v1/messages"),
             EndpointForm::Bedrock => {
                 let action = if streams {
                     "invoke-with-response-stream"
                 } else {
                     "invoke"
                 };
-                base.join(&format!("model/{model}/{action}"))
+                connection.address(&format!("model/{model}/{action}"))
             }
             EndpointForm::Vertex => {
                 let action = if streams {
@@ -179,7 +193,7 @@ impl Shared {
                 } else {
                     "rawPredict"
                 };
-                base.join(&format!("models/{model}:{action}"))
+                connection.address(&format!("models/{model}:{action}"))
             }
         }
     }
@@ -194,32 +208,39 @@ impl IChatClient for AnthropicChatClient {
     ) -> Result<UpdateStream> {
         let shared = &self.0;
         let connection = &shared.0.connection;
-        connection.begin(messages, &options)?;
-        let again = shared.again(messages, &options)?;
-        let mut built = shared.build(&again, false)?;
-        let own = &shared.0.options;
-        let url = shared.url(&again.model);
+        let model = connection.begin(messages, &options)?;
+        let own = shared.own(&options);
+        let mut built = shared.build(messages, &options, &own, model, false)?;
+        let client = &shared.0.options;
+        let url = shared.url(model);
         let said = std::mem::take(&mut built.said);
-        let reporter = connection.reporter(&url, &again.model, said);
+        let reporter = connection.reporter(&url, model, said);
         let continuations = if built.may_pause {
-            own.continuations
+            client.continuations
         } else {
             0
         };
         let reply = Reply::new(
             shared.0.dialect.name(),
-            &again.model,
+            model,
             reporter.clone(),
-            &own.endpoint.limits,
+            &client.endpoint.limits,
             continuations,
         );
+        let setup = connection.setup(reporter, &options);
+        let again = || Again {
+            messages: messages.to_vec(),
+            own: own.into_owned(),
+            model: model.to_owned(),
+            options: options.clone(),
+        };
         let turn = Turn {
             shared: shared.clone(),
-            setup: connection.setup(reporter, &options),
+            setup,
             url,
             built,
             reply,
-            again: (continuations > 0).then_some(again),
+            again: (continuations > 0).then(again),
         };
         Ok(emit_stream(move |out| drive(turn, out)).boxed())
     }

@@ -1,21 +1,25 @@
 //! One reply, from what its events say to the updates of the stream. A turn that the server paused goes
 //! on in the same reply.
 
+use std::borrow::Cow;
+
 use raf_core::{
     AgentResponseUpdate, ChatMessage, Error, Finish, ResponseMetadata, Result, RetryStatus, Usage,
 };
-use raf_wire::{Head, Json, Limits, Reporter, WireError, WireReply};
+use raf_wire::{Head, Json, Limits, RateLimitHeaders, Reporter, WireError, WireReply};
 use serde_json::{Map, Value};
 
 use crate::blocks::Blocks;
+use crate::blocks::kind::{self, Kind};
 use crate::endpoint::RATE_LIMITS;
 use crate::said::Said;
-use crate::wire::delta::DeltaEvent;
-use crate::wire::usage::Counts;
+use crate::wire::delta::{DeltaEvent, Surroundings};
+use crate::wire::plain::PlainEvent;
+use crate::wire::usage::{Counts, Report};
 use crate::wire::{loose, stop};
 
 /// What the end of a message says beside its reason.
-const END_MEMBERS: &[&str] = &["stop_sequence", "stop_details", "container"];
+pub(crate) const END_MEMBERS: &[&str] = &["stop_sequence", "stop_details", "container"];
 
 /// The reply as far as it has come. Updates gather until they are taken out.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ const END_MEMBERS: &[&str] = &["stop_sequence", "stop_details", "container"];
 pub(crate) struct Reply {
     said: Said,
     blocks: Blocks,
+    surroundings: Surroundings,
     reporter: Reporter,
     request_id: Option<String>,
     /// How often a paused turn may yet be gone on with.
@@ -57,6 +62,7 @@ impl Reply {
         Self {
             said: Said::new(continuations > 0),
             blocks: Blocks::new(provider, model, limits),
+            surroundings: Surroundings::default(),
             reporter,
             request_id: None,
             continuations,
@@ -96,14 +102,17 @@ impl Reply {
         self.in_band_error(found)
     }
 
-    /// A message begins. The same once more is nothing; another within it means that two replies are
-    /// mixed up.
-    pub(crate) fn message_start(&mut self, message: &Json) -> Result<()> {
-        let text = |name: &str| message.get(name).and_then(Json::as_str).unwrap_or("");
-        let id = text("id");
+    /// A message begins; returns whether it is news. The same once more is nothing; another within it
+    /// means that two replies are mixed up.
+    pub(crate) fn message_begins(
+        &mut self,
+        id: &str,
+        model: &str,
+        usage: Option<&Report<'_>>,
+    ) -> Result<bool> {
         if self.saw_message {
             if id.is_empty() || self.message_id.is_empty() || id == self.message_id {
-                return Ok(());
+                return Ok(false);
             }
             return Err(self
                 .reporter
@@ -113,17 +122,27 @@ impl Reply {
         self.saw_message = true;
         id.clone_into(&mut self.message_id);
         let mut metadata = ResponseMetadata::default();
-        metadata.response_id = Some(id.to_owned()).filter(|id| !id.is_empty());
-        metadata.model = Some(text("model").to_owned()).filter(|model| !model.is_empty());
-        self.said.identify(&metadata);
-        if let Some(usage) = message.get("usage") {
-            self.counts(usage);
+        metadata.response_id = Some(id).filter(|id| !id.is_empty()).map(str::to_owned);
+        metadata.model = Some(model)
+            .filter(|model| !model.is_empty())
+            .map(str::to_owned);
+        self.said.identify(metadata);
+        self.counts(usage);
+        Ok(true)
+    }
+
+    /// A message that may hold all it will ever hold.
+    pub(crate) fn message_start(&mut self, message: &Json) -> Result<()> {
+        let text = |name: &str| message.get(name).and_then(Json::as_str).unwrap_or("");
+        let usage = message.get("usage").map(Report::of);
+        if !self.message_begins(text("id"), text("model"), usage.as_ref())? {
+            return Ok(());
         }
         match message.present("content") {
             Some(Json::String(content)) => self.text(None, content)?,
             Some(Json::Array(blocks)) => {
                 for block in blocks {
-                    self.blocks.start(None, block, &mut self.said)?;
+                    self.block_start(None, kind::of(block))?;
                     self.blocks.stop(None, &mut self.said)?;
                 }
             }
@@ -139,7 +158,7 @@ impl Reply {
         self.message_start(message)
     }
 
-    pub(crate) fn block_start(&mut self, index: Option<u64>, block: &Json) -> Result<()> {
+    pub(crate) fn block_start(&mut self, index: Option<u64>, block: Kind) -> Result<()> {
         self.blocks.start(index, block, &mut self.said)
     }
 
@@ -170,7 +189,7 @@ impl Reply {
     }
 
     #[inline]
-    pub(crate) fn arguments(&mut self, index: Option<u64>, piece: &str) -> Result<()> {
+    pub(crate) fn arguments(&mut self, index: Option<u64>, piece: Cow<'_, str>) -> Result<()> {
         self.blocks.arguments(index, piece, &mut self.said)
     }
 
@@ -179,9 +198,7 @@ impl Reply {
         if let Some(delta) = event.get("delta") {
             self.end_with(delta);
         }
-        if let Some(usage) = event.get("usage") {
-            self.counts(usage);
-        }
+        self.counts(event.get("usage").map(Report::of).as_ref());
         if let Some(edits) = event.filled("context_management") {
             let edits = edits.to_value();
             self.extra.insert("context_management".to_owned(), edits);
@@ -189,11 +206,14 @@ impl Reply {
     }
 
     /// A stop reason; one that says nothing erases none.
-    fn end_with(&mut self, end: &Json) {
-        let word = end.get("stop_reason").and_then(Json::as_str).unwrap_or("");
+    pub(crate) fn stop_reason(&mut self, word: &str) {
         if !word.trim().is_empty() {
             word.trim().clone_into(&mut self.stop_reason);
         }
+    }
+
+    fn end_with(&mut self, end: &Json) {
+        self.stop_reason(end.get("stop_reason").and_then(Json::as_str).unwrap_or(""));
         for name in END_MEMBERS {
             if let Some(value) = end.filled(name) {
                 self.extra.insert((*name).to_owned(), value.to_value());
@@ -201,8 +221,10 @@ impl Reply {
         }
     }
 
-    pub(crate) fn counts(&mut self, usage: &Json) {
-        self.counts.report(usage);
+    pub(crate) fn counts(&mut self, usage: Option<&Report<'_>>) {
+        if let Some(usage) = usage {
+            self.counts.report(usage);
+        }
     }
 
     pub(crate) fn message_stop(&mut self) {
@@ -245,28 +267,32 @@ impl WireReply for Reply {
     fn head(&mut self, head: &Head) {
         self.request_id = head.request_id().map(str::to_owned);
         let mut limits = Map::new();
-        for limit in RATE_LIMITS {
-            for name in [limit.remaining, limit.reset] {
-                if let Some(value) = head.get(name) {
-                    limits.insert(name.to_owned(), value.into());
-                }
+        for (name, value) in head.texts() {
+            let is_it = |limit: &RateLimitHeaders| limit.remaining == name || limit.reset == name;
+            if RATE_LIMITS.iter().any(is_it) && !limits.contains_key(name) {
+                limits.insert(name.to_owned(), value.into());
             }
         }
         if !limits.is_empty() {
             let mut metadata = ResponseMetadata::default();
             let limits = Value::Object(limits);
             metadata.extra.insert("rate_limits".to_owned(), limits);
-            self.said.identify(&metadata);
+            self.said.identify(metadata);
         }
     }
 
     #[inline]
     fn line(&mut self, _: &[u8], line: &str) -> Result<bool> {
-        let Some(delta) = DeltaEvent::parse(line) else {
+        if let Some(delta) = DeltaEvent::parse(line, &mut self.surroundings) {
+            self.saw_frames = true;
+            delta.apply(self)?;
+            return Ok(true);
+        }
+        let Some(event) = PlainEvent::parse(line) else {
             return Ok(false);
         };
         self.saw_frames = true;
-        delta.apply(self)?;
+        event.apply(self)?;
         Ok(true)
     }
 

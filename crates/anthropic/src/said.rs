@@ -23,9 +23,13 @@ impl Said {
     }
 
     /// Ids and headers, which come before the message.
-    pub(crate) fn identify(&mut self, metadata: &ResponseMetadata) {
-        if !self.is_started {
-            self.identity.get_or_insert_default().merge(metadata);
+    pub(crate) fn identify(&mut self, metadata: ResponseMetadata) {
+        if self.is_started {
+            return;
+        }
+        match &mut self.identity {
+            Some(identity) => identity.merge(&metadata),
+            None => self.identity = Some(metadata),
         }
     }
 

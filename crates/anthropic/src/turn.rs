@@ -53,7 +53,7 @@ pub(crate) async fn drive(turn: Turn, mut out: Emitter<AgentResponseUpdate>) -> 
             break finish;
         };
         again.messages.push(paused);
-        body = shared.build(again, true)?.body;
+        body = shared.build_again(again)?.body;
     };
     out.emit(AgentResponseUpdate::finish(finish)).await;
     Ok(())

@@ -53,7 +53,7 @@ pub use json::{canonical_json, canonical_object};
 pub use message::{
     ChatMessage, ChatMessageBuilder, MessageRole, MessageSource, MessageStatus, RenderKey,
 };
-pub use normalise::{HistoryFault, is_valid_history, normalise, validate_history};
+pub use normalise::{HistoryFault, all_differ, is_valid_history, normalise, validate_history};
 pub use options::{
     ChatClientRunOptions, JsonSchemaFormat, ReasoningEffort, ResponseFormat, ToolChoice,
 };

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use crate::content::{Content, ToolCall, ToolOutcome, ToolResult, TrustLabel};
 use crate::message::{ChatMessage, MessageRole};
 
-pub use valid::{HistoryFault, is_valid_history, validate_history};
+pub use valid::{HistoryFault, all_differ, is_valid_history, validate_history};
 
 /// Makes a transcript valid to send.
 ///

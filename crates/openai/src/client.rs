@@ -120,7 +120,7 @@ impl Inner {
             Some(version) => base
                 .join(&format!("openai/deployments/{model}/chat/completions"))
                 .with_query("api-version", version),
-            None => base.join("chat/completions"),
+            None => self.connection.address("chat/completions"),
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::de::IgnoredAny;
 
 use crate::json::Json;
+use crate::scanner::JsonScanner;
 
 /// The argument text of a call that has ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub fn resolve(text: String, reply_was_cut: bool) -> ResolvedArguments {
             whole: !reply_was_cut,
         };
     }
+    if scanned_object(trimmed).is_some() {
+        return ResolvedArguments { text, whole: true };
+    }
     let is_json = serde_json::from_str::<IgnoredAny>(trimmed).is_ok();
     if is_json && !trimmed.starts_with('"') {
         return ResolvedArguments { text, whole: true };
@@ -45,6 +49,9 @@ pub fn resolve(text: String, reply_was_cut: bool) -> ResolvedArguments {
 
 /// Whether the text is one whole JSON object with something in it.
 pub fn is_filled_object(text: &str) -> bool {
+    if let Some(is_filled) = scanned_object(text) {
+        return is_filled;
+    }
     let trimmed = text.trim();
     trimmed.starts_with('{')
         && trimmed.ends_with('}')
@@ -53,10 +60,24 @@ pub fn is_filled_object(text: &str) -> bool {
 
 /// Whether the text is one whole JSON object.
 pub fn is_object(text: &str) -> bool {
-    let trimmed = text.trim();
-    trimmed.starts_with('{')
-        && trimmed.ends_with('}')
-        && serde_json::from_str::<IgnoredAny>(trimmed).is_ok()
+    scanned_object(text).is_some() || {
+        let trimmed = text.trim();
+        trimmed.starts_with('{')
+            && trimmed.ends_with('}')
+            && serde_json::from_str::<IgnoredAny>(trimmed).is_ok()
+    }
+}
+
+/// Whether an object in its plain form has something in it; `None` of a text that is none, or an unusual
+/// one.
+fn scanned_object(text: &str) -> Option<bool> {
+    let mut scanner = JsonScanner::new(text);
+    let mut is_filled = false;
+    scanner.object(|scanner, _| {
+        is_filled = true;
+        scanner.skip()
+    })?;
+    scanner.is_at_end().then_some(is_filled)
 }
 
 /// Whether two texts are the same JSON.
@@ -101,7 +122,29 @@ fn one_object(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ResolvedArguments, resolve};
+    use proptest::prelude::*;
+
+    use super::{ResolvedArguments, is_filled_object, is_object, resolve};
+    use crate::json::Json;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Texts that are objects, nearly objects, and anything.
+        #[test]
+        fn objects_are_those_of_the_parser(
+            text in prop_oneof![
+                r#" ?\{("[a\\"]{1,2}":(1|-0|01|"b"|\[\]|\{\}|null),?){0,3}\} ?"#,
+                r#"[{}\[\]":,a1 ]{0,12}"#,
+            ]
+        ) {
+            let parsed = Json::parse(&text);
+            let object = parsed.as_ref().ok().filter(|value| value.is_object());
+            prop_assert_eq!(is_object(&text), object.is_some(), "{}", text);
+            let is_filled = object.is_some_and(|object| !object.is_empty());
+            prop_assert_eq!(is_filled_object(&text), is_filled, "{}", text);
+        }
+    }
 
     fn whole(text: &str) -> ResolvedArguments {
         ResolvedArguments {

@@ -3,6 +3,8 @@
 //! An index is a key and never a position; ids and names may be missing, late, repeated or renewed.
 //! A call is closed when the reply ends, never at the first JSON that can be read.
 
+use std::borrow::Cow;
+
 use raf_core::{AgentResponseUpdate, ProviderData, Result, ToolCall, ToolCallHead};
 use serde_json::{Map, Value};
 
@@ -12,6 +14,9 @@ use crate::limits::{Limits, exceeded};
 /// The key of the legacy `function_call`, which has no index of its own. Beside `tool_calls` it says
 /// the same once more.
 pub const LEGACY_CALL: u64 = u64::MAX;
+
+/// How many bytes most argument texts have at most: room is made for them at once.
+const USUAL: usize = 64;
 
 /// One element of a `tool_calls` array. Empty texts mean absent.
 #[derive(Debug, Default)]
@@ -23,7 +28,7 @@ pub struct CallPiece<'a> {
     /// The tool's name, or a piece of it.
     pub name: &'a str,
     /// A piece of the argument text.
-    pub arguments: &'a str,
+    pub arguments: Cow<'a, str>,
     /// Members that the provider wants back.
     pub extra: Option<Map<String, Value>>,
 }
@@ -101,10 +106,13 @@ impl CallAssembler {
         {
             return Err(exceeded("argument_bytes", self.most_argument_bytes));
         }
-        call.arguments.push_str(piece.arguments);
+        if call.arguments.is_empty() {
+            call.arguments.reserve(piece.arguments.len().max(USUAL));
+        }
+        call.arguments.push_str(&piece.arguments);
         if at < self.announced {
             if !piece.arguments.is_empty() {
-                updates.push(arguments(at, piece.arguments));
+                updates.push(arguments(at, piece.arguments.into_owned()));
             }
         } else {
             self.announce(updates);
@@ -176,9 +184,9 @@ impl CallAssembler {
             (true, true) => is_object(&call.arguments),
             (false, false) => {
                 call.name == piece.name
-                    && is_filled_object(piece.arguments)
+                    && is_filled_object(&piece.arguments)
                     && is_filled_object(&call.arguments)
-                    && !is_same(&call.arguments, piece.arguments)
+                    && !is_same(&call.arguments, &piece.arguments)
             }
             _ => false,
         }
@@ -254,8 +262,8 @@ fn is_repetition(call: &Call, piece: &CallPiece<'_>) -> bool {
     !piece.name.is_empty()
         && call.id == piece.id
         && call.name == piece.name
-        && is_filled_object(piece.arguments)
-        && is_same(&call.arguments, piece.arguments)
+        && is_filled_object(&piece.arguments)
+        && is_same(&call.arguments, &piece.arguments)
 }
 
 /// A name that comes again is the same, one that goes on where the first began replaces it, any
@@ -276,14 +284,14 @@ fn start(position: usize, call: &Call, updates: &mut Vec<AgentResponseUpdate>) {
         call: Box::new(ToolCallHead::new(&call.id, &call.name)),
     });
     if !call.arguments.is_empty() {
-        updates.push(arguments(position, &call.arguments));
+        updates.push(arguments(position, call.arguments.clone()));
     }
 }
 
-fn arguments(position: usize, delta: &str) -> AgentResponseUpdate {
+fn arguments(position: usize, delta: String) -> AgentResponseUpdate {
     AgentResponseUpdate::ToolCallArgs {
         position: number(position),
-        delta: delta.to_owned(),
+        delta,
     }
 }
 

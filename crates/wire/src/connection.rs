@@ -1,5 +1,7 @@
 //! What a client of one endpoint holds: its options, its address, and the transport to it.
 
+use std::sync::OnceLock;
+
 use raf_core::{ChatClientMetadata, ChatClientRunOptions, ChatMessage, Error, Result};
 
 use crate::dialogue::DialogueSetup;
@@ -15,6 +17,8 @@ pub struct Connection {
     options: EndpointOptions,
     base: Address,
     transport: Transport,
+    /// The first path that was asked for, and its address.
+    first: OnceLock<(String, Address)>,
 }
 
 impl Connection {
@@ -45,6 +49,7 @@ impl Connection {
             base,
             transport: transport.with_signer(options.request_signer.clone()),
             options,
+            first: OnceLock::new(),
         })
     }
 
@@ -61,6 +66,16 @@ impl Connection {
     /// The address below which everything lies.
     pub fn base(&self) -> &Address {
         &self.base
+    }
+
+    /// The address of a path below the base, made once for that which is asked for first.
+    pub fn address(&self, path: &str) -> Address {
+        let first = || (path.to_owned(), self.base.join(path));
+        let (first, address) = self.first.get_or_init(first);
+        if first == path {
+            return address.clone();
+        }
+        self.base.join(path)
     }
 
     /// The model of a run: its own, else that of the options.

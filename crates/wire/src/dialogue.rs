@@ -136,9 +136,15 @@ impl Dialogue {
         reply.head(&std::mem::take(&mut exchange.head));
         let mut decoder = Decoder::new(&self.setup.limits);
         let mut clock = Clock::new(opened.first_byte, self.setup.timeouts);
+        let mut waits_for = None;
         loop {
             let read = pin!(exchange.read());
-            let read = self.watch.guard(clock.until(reply), read).await;
+            let wait = clock.wait(reply);
+            if waits_for != Some(wait) {
+                waits_for = Some(wait);
+                self.watch.begin();
+            }
+            let read = self.watch.guard_on(|| clock.until(wait), read).await;
             let step = take_in(read, &mut decoder, reply, &mut clock);
             if step.is_err() {
                 reply.abandon();
@@ -276,6 +282,17 @@ fn take_in<R: WireReply>(
     }
 }
 
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// The first byte of the body, until then.
+    FirstByte(Instant),
+    /// More of the reply.
+    More,
+    /// What may come behind its end.
+    Rest,
+}
+
 /// When the next wait is too long, and by which of the timeouts.
 struct Clock {
     timeouts: Timeouts,
@@ -306,14 +323,24 @@ impl Clock {
         self.last_event = self.last_bytes;
     }
 
-    fn until(&self, reply: &impl WireReply) -> Instant {
-        if reply.has_ended() {
-            return later(self.last_event, self.timeouts.linger);
+    fn wait(&self, reply: &impl WireReply) -> Wait {
+        match self.first_byte {
+            _ if reply.has_ended() => Wait::Rest,
+            Some(until) => Wait::FirstByte(until),
+            None => Wait::More,
         }
-        self.first_byte.unwrap_or_else(|| {
-            let idle = later(self.last_bytes, self.timeouts.idle);
-            idle.min(later(self.last_event, self.timeouts.stall))
-        })
+    }
+
+    /// When a wait is too long: later with each event, and never sooner.
+    fn until(&self, wait: Wait) -> Instant {
+        match wait {
+            Wait::FirstByte(until) => until,
+            Wait::More => {
+                let idle = later(self.last_bytes, self.timeouts.idle);
+                idle.min(later(self.last_event, self.timeouts.stall))
+            }
+            Wait::Rest => later(self.last_event, self.timeouts.linger),
+        }
     }
 
     fn error(&self, reporter: &Reporter) -> Error {

@@ -12,6 +12,7 @@ mod json;
 mod limits;
 mod models;
 mod options;
+mod outline;
 mod parts;
 mod reply;
 mod request;
@@ -35,6 +36,7 @@ pub use json::{Json, repair};
 pub use limits::{Limits, Timeouts, exceeded};
 pub use models::{EndpointHealth, ModelInfo, read_models};
 pub use options::EndpointOptions;
+pub use outline::Outline;
 pub use parts::{own_part, part_owner, provider_part};
 pub use reply::WireReply;
 pub use request::{

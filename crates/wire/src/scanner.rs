@@ -4,9 +4,13 @@
 //! It is as strict as a parser: what it takes is JSON, whether it is read or passed over. Whatever it
 //! does not take (`None`) may still be JSON of an unusual form; [`Json`](crate::Json) says so.
 
+mod strings;
+
 use std::borrow::Cow;
 
 use crate::json::Json;
+use strings::escape;
+pub(crate) use strings::{escaped_unit, string_end};
 
 /// How deep values may nest that are read as a tree or passed over.
 const DEPTH: usize = 64;
@@ -33,6 +37,17 @@ impl<'a> JsonScanner<'a> {
     /// Where it stands.
     pub fn place(&self) -> usize {
         self.at
+    }
+
+    /// Passes over a text that is a whole value which was read before, if it comes.
+    #[inline]
+    pub fn take_text(&mut self, value: &str) -> bool {
+        self.peek().is_some() && self.word(value).is_some()
+    }
+
+    /// The text from where another scanner of it stands, without blanks before it.
+    pub fn text_since(&self, earlier: &Self) -> Option<&'a str> {
+        Some(self.text.get(earlier.at..self.at)?.trim_start())
     }
 
     /// Whether nothing follows but blanks.
@@ -116,9 +131,22 @@ impl<'a> JsonScanner<'a> {
     #[inline]
     pub fn count(&mut self) -> Option<u64> {
         self.peek()?;
-        let start = self.at;
-        self.number()?;
-        self.text.get(start..self.at)?.parse().ok()
+        let digits = self.text.as_bytes().get(self.at..)?;
+        let mut count: u64 = 0;
+        let mut length = 0;
+        while let Some(digit) = digits.get(length).filter(|byte| byte.is_ascii_digit()) {
+            count = count
+                .checked_mul(10)?
+                .checked_add(u64::from(digit - b'0'))?;
+            length += 1;
+        }
+        let has_leading_zero = length > 1 && digits[0] == b'0';
+        let goes_on = matches!(digits.get(length), Some(b'.' | b'e' | b'E'));
+        if length == 0 || has_leading_zero || goes_on {
+            return None;
+        }
+        self.at += length;
+        Some(count)
     }
 
     /// Reads `null`, if that is what comes.
@@ -324,64 +352,6 @@ impl<'a> JsonScanner<'a> {
         self.at = end;
         Some(())
     }
-}
-
-/// Where the next byte stands that a string does not hold as it is: a quote, a backslash, a control
-/// character; or the end of the text.
-#[inline]
-pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES << 7;
-    // Eight at once. A byte above the first one that is found may be marked wrongly; it is not read.
-    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*eight);
-        let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-        let quotes = zero(word ^ (ONES * u64::from(b'"')));
-        let slashes = zero(word ^ (ONES * u64::from(b'\\')));
-        let controls = word.wrapping_sub(ONES * 0x20) & !word;
-        let found = (quotes | slashes | controls) & HIGH;
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(is_end).unwrap_or(rest.len())
-}
-
-/// What the escape at this place means, and where it ends. Half of a surrogate pair means nothing.
-fn escape(bytes: &[u8], at: usize) -> Option<(char, usize)> {
-    let meant = match bytes.get(at + 1)? {
-        b'"' => '"',
-        b'\\' => '\\',
-        b'/' => '/',
-        b'n' => '\n',
-        b't' => '\t',
-        b'r' => '\r',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'u' => {
-            let unit = escaped_unit(bytes, at)?;
-            if !(0xd800..0xe000).contains(&unit) {
-                return Some((char::from_u32(unit)?, at + 6));
-            }
-            let low = escaped_unit(bytes, at + 6)?.checked_sub(0xdc00)?;
-            let high = unit.checked_sub(0xd800).filter(|high| *high < 0x400)?;
-            let whole = 0x10000 + (high << 10) + Some(low).filter(|low| *low < 0x400)?;
-            return Some((char::from_u32(whole)?, at + 12));
-        }
-        _ => return None,
-    };
-    Some((meant, at + 2))
-}
-
-/// The UTF-16 unit that is escaped at this place as `\uXXXX`.
-pub(crate) fn escaped_unit(bytes: &[u8], at: usize) -> Option<u32> {
-    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-    digits.iter().try_fold(0, |unit, digit| {
-        Some(unit << 4 | char::from(*digit).to_digit(16)?)
-    })
 }
 
 #[cfg(test)]

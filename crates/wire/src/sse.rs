@@ -128,6 +128,10 @@ impl EventDecoder {
         if let Some(value) = line.strip_prefix(b"data:") {
             return self.data_line(without_space(value), sink);
         }
+        if let Some(value) = line.strip_prefix(b"event:") {
+            self.is_named(without_space(value));
+            return Ok(());
+        }
         match line.first() {
             None => return self.dispatch(sink),
             Some(b':') => return Ok(()),
@@ -141,8 +145,7 @@ impl EventDecoder {
         match field.to_ascii_lowercase().as_slice() {
             b"data" => self.data_line(value, sink),
             b"event" => {
-                self.name.clear();
-                self.name.extend_from_slice(value);
+                self.is_named(value);
                 Ok(())
             }
             b"error" => sink.event(b"error", value),
@@ -152,6 +155,12 @@ impl EventDecoder {
                 Ok(())
             }
         }
+    }
+
+    /// The name of the event that follows.
+    fn is_named(&mut self, name: &[u8]) {
+        self.name.clear();
+        self.name.extend_from_slice(name);
     }
 
     fn data_line(&mut self, data: &[u8], sink: &mut impl EventSink) -> raf_core::Result<()> {

@@ -296,7 +296,17 @@ impl Head {
             "x-goog-request-id",
             "cf-ray",
         ];
-        NAMES.iter().find_map(|name| self.get(name))
+        let rank = |name: &str| NAMES.iter().position(|of| *of == name);
+        let ranked = self
+            .texts()
+            .filter_map(|(name, id)| Some((rank(name)?, id)));
+        ranked.min_by_key(|(rank, _)| *rank).map(|(_, id)| id)
+    }
+
+    /// The headers that are texts.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self.headers.iter();
+        headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
     #[cfg(test)]

@@ -63,6 +63,22 @@ impl Watch {
     pub(crate) async fn guard<F: Future>(
         &mut self,
         until: Instant,
+        future: Pin<&mut F>,
+    ) -> Result<F::Output, Interrupted> {
+        self.begin();
+        self.guard_on(|| until, future).await
+    }
+
+    /// Another kind of wait begins: it may end sooner than the one before.
+    pub(crate) fn begin(&mut self) {
+        self.registered = None;
+    }
+
+    /// Waits on, as one of a row of waits, of which none ends sooner than the one before: `until` is asked
+    /// for its end only where that counts.
+    pub(crate) async fn guard_on<F: Future>(
+        &mut self,
+        until: impl Fn() -> Instant,
         mut future: Pin<&mut F>,
     ) -> Result<F::Output, Interrupted> {
         poll_fn(|context| {
@@ -72,18 +88,22 @@ impl Watch {
             if let Poll::Ready(output) = future.as_mut().poll(context) {
                 return Poll::Ready(Ok(output));
             }
-            self.poll_clocks(until, context).map(Err)
+            self.poll_clocks(&until, context).map(Err)
         })
         .await
     }
 
-    fn poll_clocks(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<Interrupted> {
-        let end = self.deadline.map_or(until, |deadline| deadline.min(until));
-        let is_registered =
-            |waker: &Waker| is_same_task(waker, context.waker()) && self.timer.deadline() <= end;
+    fn poll_clocks(
+        &mut self,
+        until: impl Fn() -> Instant,
+        context: &mut Context<'_>,
+    ) -> Poll<Interrupted> {
+        let is_registered = |waker: &Waker| is_same_task(waker, context.waker());
         if self.registered.as_ref().is_some_and(is_registered) && !self.timer.is_elapsed() {
             return Poll::Pending;
         }
+        let until = until();
+        let end = self.deadline.map_or(until, |deadline| deadline.min(until));
         if self.cancelled.poll_unpin(context).is_ready() {
             return Poll::Ready(Interrupted::Cancelled);
         }

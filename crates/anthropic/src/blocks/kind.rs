@@ -1,6 +1,8 @@
 //! What a block is, and what its start event says of it.
 
-use raf_wire::Json;
+use std::borrow::Cow;
+
+use raf_wire::{Json, JsonScanner};
 
 /// A block, and what has come of it.
 #[derive(Debug)]
@@ -14,7 +16,7 @@ pub(super) struct Block {
 
 /// What a block is.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Text {
         held: String,
         citations: Vec<Json>,
@@ -34,8 +36,8 @@ pub(super) enum Kind {
 }
 
 /// A call for the client.
-#[derive(Debug)]
-pub(super) struct Call {
+#[derive(Debug, Default)]
+pub(crate) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) caller: Option<Json>,
@@ -76,8 +78,50 @@ pub(super) fn thinking_block() -> Kind {
     }
 }
 
-/// What a start event opens, with all that it says already.
-pub(super) fn of(block: &Json) -> Kind {
+/// What a start event opens, read in place, if it is in its plain form: text, thinking or a call, whose
+/// arguments are yet to come.
+pub(crate) fn scan(scanner: &mut JsonScanner<'_>) -> Option<Kind> {
+    let mut kind = None;
+    let [mut id, mut name, mut text, mut thinking, mut signature] = [const { None }; 5];
+    scanner.object(|scanner, member| {
+        let slot = match member {
+            "type" => &mut kind,
+            "id" => &mut id,
+            "name" => &mut name,
+            "text" => &mut text,
+            "thinking" => &mut thinking,
+            "signature" => &mut signature,
+            "input" | "citations" | "caller" => return scanner.nothing(),
+            _ => return scanner.skip(),
+        };
+        // Of a member that comes twice the loose reading knows which counts.
+        slot.replace(scanner.string()?).is_none().then_some(())
+    })?;
+    let text_of = |slot: Option<Cow<'_, str>>| slot.unwrap_or_default().into_owned();
+    Some(match &*kind? {
+        "text" => Kind::Text {
+            held: text_of(text),
+            citations: Vec::new(),
+        },
+        "thinking" => {
+            let held = text_of(thinking);
+            Kind::Thinking {
+                says_something: !held.is_empty(),
+                held,
+                signature: text_of(signature),
+            }
+        }
+        "tool_use" => Kind::Call(Call {
+            id: text_of(id),
+            name: text_of(name),
+            ..Call::default()
+        }),
+        _ => return None,
+    })
+}
+
+/// What a start event opens, whatever its form, with all that it says already.
+pub(crate) fn of(block: &Json) -> Kind {
     let text = |name: &str| {
         let text = block.get(name).and_then(Json::as_str);
         text.unwrap_or("").to_owned()
@@ -104,9 +148,7 @@ pub(super) fn of(block: &Json) -> Kind {
                 name: text("name"),
                 caller: block.filled("caller").cloned(),
                 start: start_arguments(block.get("input")),
-                held: String::new(),
-                is_announced: false,
-                has_pieces: false,
+                ..Call::default()
             })
         }
         _ => Kind::Other {

@@ -4,8 +4,10 @@
 //! index belongs to the block opened last, one of the wrong kind makes a block of its own. A block
 //! that may yet get a signature or input holds back what comes behind it; text and calls do not.
 
-mod kind;
+pub(crate) mod kind;
 mod say;
+
+use std::borrow::Cow;
 
 use raf_core::Result;
 use raf_wire::{CallAssembler, CallPiece, Json, Limits};
@@ -48,13 +50,8 @@ impl Blocks {
     ///
     /// # Errors
     /// A limit that is passed.
-    pub(crate) fn start(
-        &mut self,
-        index: Option<u64>,
-        block: &Json,
-        said: &mut Said,
-    ) -> Result<()> {
-        self.blocks.push(Block::new(index, kind::of(block)));
+    pub(crate) fn start(&mut self, index: Option<u64>, kind: Kind, said: &mut Said) -> Result<()> {
+        self.blocks.push(Block::new(index, kind));
         self.advance(said)
     }
 
@@ -196,18 +193,18 @@ impl Blocks {
     pub(crate) fn arguments(
         &mut self,
         index: Option<u64>,
-        piece: &str,
+        piece: Cow<'_, str>,
         said: &mut Said,
     ) -> Result<()> {
         let Some(at) = self.find(index) else {
             return Ok(());
         };
         match &mut self.blocks[at].kind {
-            Kind::Other { input, .. } => input.push_str(piece),
+            Kind::Other { input, .. } => input.push_str(&piece),
             Kind::Call(call) => {
                 call.has_pieces |= !piece.trim().is_empty();
                 if !call.is_announced {
-                    call.held.push_str(piece);
+                    call.held.push_str(&piece);
                 } else if !piece.is_empty() {
                     let piece = CallPiece {
                         index: Some(at as u64),

@@ -1,5 +1,7 @@
 //! From blocks to updates: what can be said now, and what a block says when it ends.
 
+use std::borrow::Cow;
+
 use raf_core::{AgentResponseUpdate, Content, ProviderData, Result};
 use raf_wire::{CallPiece, Json, provider_part};
 use serde_json::{Map, Value};
@@ -56,7 +58,7 @@ impl Blocks {
                     index: Some(at as u64),
                     id: &call.id,
                     name: &call.name,
-                    arguments: &call.held,
+                    arguments: Cow::Borrowed(&call.held),
                     extra: (!extra.is_empty()).then_some(extra),
                 };
                 self.calls.push(piece, &mut said.updates)?;
@@ -136,7 +138,7 @@ impl Blocks {
         call.has_pieces = true;
         let piece = CallPiece {
             index: Some(at as u64),
-            arguments: &call.start,
+            arguments: Cow::Borrowed(&call.start),
             ..CallPiece::default()
         };
         self.calls.push(piece, &mut said.updates)

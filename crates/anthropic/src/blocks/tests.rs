@@ -3,7 +3,7 @@
 use raf_core::{AgentResponseUpdate, Content, ResponseFold};
 use raf_wire::{Json, Limits};
 
-use super::Blocks;
+use super::{Blocks, kind};
 use crate::said::Said;
 
 /// One step: an index, and what comes at it.
@@ -31,14 +31,17 @@ fn parts(steps: &[(Option<u64>, Step)]) -> (Vec<String>, usize) {
     for (index, step) in steps {
         let said = &mut said;
         match step {
-            Start(block) => blocks.start(*index, &Json::parse(block).unwrap(), said),
+            Start(block) => {
+                let kind = kind::of(&Json::parse(block).unwrap());
+                blocks.start(*index, kind, said)
+            }
             Text(piece) => blocks.text(*index, piece, said),
             Thinking(piece) => blocks.thinking(*index, piece, said),
             Signature(piece) => {
                 blocks.signature(*index, piece);
                 Ok(())
             }
-            Arguments(piece) => blocks.arguments(*index, piece, said),
+            Arguments(piece) => blocks.arguments(*index, (*piece).into(), said),
             Citation => {
                 blocks.citation(*index, &Json::parse(r#"{"c":1}"#).unwrap());
                 Ok(())

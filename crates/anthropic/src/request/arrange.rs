@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use raf_core::{ChatMessage, MessageRole};
 
+use super::cache::given;
 use super::message::{Marks, render};
 use super::render_key::render_key;
 use crate::dialect::Rules;
@@ -23,6 +24,8 @@ pub(super) struct Arranged {
     /// What the turns say, in order.
     pub(super) pieces: Vec<Piece>,
     turns: Vec<Turn>,
+    /// Breakpoints of the cache stand with some of the parts.
+    pub(super) has_given_marks: bool,
 }
 
 /// Messages of one role in a row: their pieces, up to those of the next turn.
@@ -53,6 +56,7 @@ pub(super) fn arrange(
         system: Vec::new(),
         pieces: Vec::with_capacity(messages.len() + 1),
         turns: Vec::with_capacity(messages.len() + 1),
+        has_given_marks: false,
     };
     for (place, message) in messages.iter().enumerate() {
         let piece = message.rendered(key, |message| {
@@ -61,6 +65,10 @@ pub(super) fn arrange(
         if piece.is_empty() {
             continue;
         }
+        arranged.has_given_marks |= message
+            .contents()
+            .iter()
+            .any(|content| given(content).is_some());
         let piece = Piece {
             json: piece,
             message: Some(place),
@@ -69,7 +77,7 @@ pub(super) fn arrange(
             MessageRole::System | MessageRole::Developer => arranged.system.push(piece),
             role => {
                 let is_user = role != MessageRole::Assistant;
-                let has_calls = message.tool_calls().next().is_some();
+                let has_calls = !message.is_plain_text() && message.tool_calls().next().is_some();
                 if arranged.turns.is_empty() && !is_user {
                     arranged.push(true, Piece::added(SILENT), false);
                 }

@@ -101,7 +101,7 @@ fn keep_last(marks: &mut Vec<Mark>) {
 }
 
 /// Whether a part carries a breakpoint, and of an hour.
-fn given(content: &Content) -> Option<CacheLifetime> {
+pub(super) fn given(content: &Content) -> Option<CacheLifetime> {
     let extra = match content {
         Content::Text(text) => &text.extra,
         Content::Image(media) | Content::File(media) => &media.extra,
@@ -142,6 +142,9 @@ fn explicit(
                 is_automatic: false,
             });
         }
+    }
+    if !arranged.has_given_marks {
+        return marks;
     }
     for (place, message, json) in pieces(arranged) {
         let Some(message) = message.and_then(|at| messages.get(at)) else {

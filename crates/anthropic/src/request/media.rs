@@ -22,7 +22,8 @@ const IMAGES: &[(&str, &[u8])] = &[
 pub(super) fn check(messages: &[ChatMessage], rules: &Rules) -> Result<()> {
     let of_user = messages
         .iter()
-        .filter(|message| !matches!(message.role(), MessageRole::Assistant | MessageRole::Tool));
+        .filter(|message| !matches!(message.role(), MessageRole::Assistant | MessageRole::Tool))
+        .filter(|message| !message.is_plain_text());
     for content in of_user.flat_map(ChatMessage::contents) {
         let fault = match content {
             Content::Audio(_) => "the Messages API takes no sound: give a transcript as text",

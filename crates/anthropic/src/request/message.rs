@@ -132,14 +132,14 @@ impl Blocks<'_> {
             self.move_mark(mark);
             return;
         }
-        let mut json = String::from(r#"{"type":"text","text":"#);
-        push_string(&mut json, text);
+        let json = self.begin(r#"{"type":"text","text":"#, text.len());
+        push_string(json, text);
         if let Some(citations) = citations {
             json.push_str(r#","citations":"#);
             json.push_str(&citations.to_string());
         }
         json.push('}');
-        self.block(&json, mark);
+        self.end(mark);
     }
 
     fn reasoning(&mut self, part: &ReasoningContent) {
@@ -170,32 +170,35 @@ impl Blocks<'_> {
     }
 
     fn tool_call(&mut self, call: &ToolCall) {
-        let mut json = String::from(r#"{"type":"tool_use","id":"#);
-        push_string(&mut json, &call_id(call.id(), CallIds::Word));
-        push_member(&mut json, "name", &tool_name(call.name()));
-        json.push_str(r#","input":"#);
-        json.push_str(call.arguments());
         let own = call
             .provider_data()
             .filter(|data| data.provider == self.rules.name);
+        let length = call.id().len() + call.name().len() + call.arguments().len();
+        let json = self.begin(r#"{"type":"tool_use","id":"#, length);
+        push_string(json, &call_id(call.id(), CallIds::Word));
+        push_member(json, "name", &tool_name(call.name()));
+        json.push_str(r#","input":"#);
+        json.push_str(call.arguments());
         if let Some(caller) = own.and_then(|own| own.data.get("caller")) {
             json.push_str(r#","caller":"#);
             json.push_str(&caller.to_string());
         }
         json.push('}');
-        self.block(&json, None);
+        self.end(None);
     }
 
     fn tool_result(&mut self, result: &ToolResult) {
         let is_error = is_error(result.outcome());
-        let mut json = String::from(r#"{"type":"tool_result","tool_use_id":"#);
-        push_string(&mut json, &call_id(result.call_id(), CallIds::Word));
-        json.push_str(r#","content":"#);
         let parts = result_parts(result, is_error, self.rules);
+        let length: usize = parts.iter().map(Part::length).sum();
+        let start = r#"{"type":"tool_result","tool_use_id":"#;
+        let json = self.begin(start, result.call_id().len() + length);
+        push_string(json, &call_id(result.call_id(), CallIds::Word));
+        json.push_str(r#","content":"#);
         match &parts[..] {
-            [] if result.outcome().is_ok() => push_string(&mut json, NO_OUTPUT),
-            [] => push_string(&mut json, result.outcome().default_text()),
-            [Part::Text(text)] => push_string(&mut json, text),
+            [] if result.outcome().is_ok() => push_string(json, NO_OUTPUT),
+            [] => push_string(json, result.outcome().default_text()),
+            [Part::Text(text)] => push_string(json, text),
             _ => {
                 json.push('[');
                 for (place, part) in parts.iter().enumerate() {
@@ -205,7 +208,7 @@ impl Blocks<'_> {
                     match part {
                         Part::Text(text) => {
                             json.push_str(r#"{"type":"text","text":"#);
-                            push_string(&mut json, text);
+                            push_string(json, text);
                             json.push('}');
                         }
                         Part::Block(block) => json.push_str(block),
@@ -218,18 +221,32 @@ impl Blocks<'_> {
             json.push_str(r#","is_error":true"#);
         }
         json.push('}');
-        self.block(&json, result.extra().get("cache_control"));
+        self.end(result.extra().get("cache_control"));
     }
 
+    /// A block that is there already; perhaps nothing.
     fn block(&mut self, json: &str, mark: Option<&Value>) {
         if json.is_empty() {
             self.move_mark(mark);
             return;
         }
+        self.begin(json, 0);
+        self.end(mark);
+    }
+
+    /// Begins a block, which has about so many bytes behind its start.
+    fn begin(&mut self, start: &str, length: usize) -> &mut String {
+        // With the names of its members.
+        self.json.reserve(start.len() + length + 64);
         if !self.json.is_empty() {
             self.json.push(',');
         }
-        self.json.push_str(json);
+        self.json.push_str(start);
+        &mut self.json
+    }
+
+    /// Ends a block, and marks it.
+    fn end(&mut self, mark: Option<&Value>) {
         self.ends_in_thinking = false;
         self.move_mark(mark);
     }
@@ -255,6 +272,15 @@ fn is_error(outcome: ToolOutcome) -> bool {
 enum Part<'a> {
     Text(&'a str),
     Block(String),
+}
+
+impl Part<'_> {
+    fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Block(block) => block.len(),
+        }
+    }
 }
 
 /// What a result says. Media that it cannot hold become a note: a failed result holds text alone.

@@ -14,8 +14,8 @@ mod tools;
 
 use bytes::Bytes;
 use raf_core::{
-    ChatClientRunOptions, ChatMessage, Error, JsonSchemaFormat, ResponseFormat, Result, normalise,
-    validate_history,
+    ChatClientRunOptions, ChatMessage, Error, JsonSchemaFormat, ResponseFormat, Result,
+    is_valid_history, normalise,
 };
 use raf_wire::{BodyWriter, Restore, Said, ToolsCache};
 
@@ -58,7 +58,7 @@ pub(crate) fn build(request: &Request<'_>, cache: &ToolsCache) -> Result<Built> 
     let rules = &request.dialect.rules;
     let model = model_rules(request.model);
     let normalised;
-    let messages = if validate_history(request.messages).is_ok() {
+    let messages = if is_valid_history(request.messages) {
         request.messages
     } else {
         normalised = normalise(request.messages);

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::Reply;
 use crate::endpoint::MESSAGES;
-use crate::wire::delta::DeltaEvent;
+use crate::wire::delta::{DeltaEvent, Surroundings};
 use crate::wire::loose;
 
 fn reply(limits: &Limits) -> Reply {
@@ -121,12 +121,130 @@ proptest! {
     }
 }
 
+/// What a reply says to the data lines of a body, each of them an event: by the quick readings where they
+/// take them, or all of them loosely. And how many were read quickly.
+fn said_to_lines(body: &str, is_quick: bool) -> (Vec<String>, usize) {
+    let mut reply = reply(&Limits::default());
+    let (mut end, mut quick) = (Ok(()), 0);
+    for line in body.lines().filter_map(|line| line.strip_prefix("data:")) {
+        let is_read = if is_quick {
+            reply.line(b"", line)
+        } else {
+            Ok(false)
+        };
+        end = is_read.and_then(|is_read| match Json::parse_repaired(line) {
+            _ if is_read => {
+                quick += 1;
+                Ok(())
+            }
+            Ok(event) if event.is_object() => reply.frame("", &event),
+            _ => Ok(()),
+        });
+        if end.is_err() || reply.is_done() {
+            break;
+        }
+    }
+    let end = end.and_then(|()| reply.conclude());
+    let mut words: Vec<String> = reply
+        .updates()
+        .drain(..)
+        .map(|update| said(&Ok(update)))
+        .collect();
+    words.push(end.map_or_else(|error| error.to_string(), |finish| format!("{finish:?}")));
+    (words, quick)
+}
+
+/// How a plain event may be changed: what it says, which members it has and of what kind they are.
+const CHANGES: &[(&str, &str)] = &[
+    (":0", ":7"),
+    (":0", ":1.0"),
+    (":1", ":\"1\""),
+    (":null", ":{}"),
+    (":null", ":\"x\""),
+    ("{}", "{\"a\":1}"),
+    ("[]", "[{\"type\":\"text\",\"text\":\"a\"}]"),
+    ("\"\"", "\"\\u0041\\n\""),
+    ("\"index\":", "\"place\":"),
+    ("\"type\":", "\"index\":2,\"type\":"),
+    ("\"id\":", "\"id\":\"one\",\"id\":"),
+    (
+        "\"usage\":{",
+        "\"usage\":{\"output_tokens\":9,\"server_tool_use\":{\"a\":2},",
+    ),
+    (
+        "\"usage\":{",
+        "\"context_management\":{\"edits\":[1]},\"usage\":{",
+    ),
+    (
+        "\"stop_reason\":",
+        "\"stop_sequence\":\"END\",\"stop_reason\":",
+    ),
+    ("\"delta\":{", "\"error\":{\"message\":\"no\"},\"delta\":{"),
+    (
+        "\"type\":\"tool_use\"",
+        "\"caller\":{\"type\":\"direct\"},\"type\":\"tool_use\"",
+    ),
+    ("}", "} "),
+    ("}", ""),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 2000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_reply_that_is_read_quickly_is_the_one_that_is_read_loosely(
+        picked in prop::collection::vec((any::<Index>(), any::<Option<(Index, Index)>>()), 1..14),
+    ) {
+        let mut body = String::new();
+        for (index, change) in picked {
+            let event = &events()[index.index(events().len())];
+            let (from, to) = change.map_or(("", ""), |(of, _)| CHANGES[of.index(CHANGES.len())]);
+            let places: Vec<usize> = match from {
+                "" => Vec::new(),
+                from => event.match_indices(from).map(|(at, _)| at).collect(),
+            };
+            match change {
+                Some((_, at)) if !places.is_empty() => {
+                    let at = places[at.index(places.len())];
+                    body.push_str(&event[..at]);
+                    body.push_str(to);
+                    body.push_str(&event[at + from.len()..]);
+                }
+                _ => body.push_str(event),
+            }
+        }
+        let (quick, loose) = (said_to_lines(&body, true), said_to_lines(&body, false));
+        prop_assert_eq!(quick.0, loose.0, "{}", body);
+    }
+}
+
+/// How many events of the cases are read quickly: that is there for the plain ones.
+#[test]
+fn plain_events_are_read_quickly() {
+    let (mut all, mut quick) = (0, 0);
+    for event in events() {
+        for line in event.lines().filter_map(|line| line.strip_prefix("data:")) {
+            all += 1;
+            quick += said_to_lines(&format!("data:{line}"), true).1;
+        }
+    }
+    assert!(quick * 2 > all, "{quick} of {all}");
+}
+
 #[test]
 fn the_fast_reading_says_what_the_loose_one_says() {
     let mut read = 0;
+    let mut surroundings = Surroundings::default();
     for event in events() {
         for line in event.lines().filter_map(|line| line.strip_prefix("data:")) {
-            let Some(delta) = DeltaEvent::parse(line) else {
+            // By itself, and behind another of which it may have the surroundings.
+            let delta = DeltaEvent::parse(line, &mut Surroundings::default());
+            assert_eq!(DeltaEvent::parse(line, &mut surroundings), delta, "{line}");
+            let Some(delta) = delta else {
                 continue;
             };
             read += 1;

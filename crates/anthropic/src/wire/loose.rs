@@ -3,7 +3,9 @@
 use raf_core::Result;
 use raf_wire::{Json, in_band, read_error};
 
+use crate::blocks::kind;
 use crate::response::Reply;
+use crate::wire::usage::Report;
 
 /// The types of events. What is of none of them is nothing, since new ones may come at any time.
 const EVENTS: &[&str] = &[
@@ -47,7 +49,7 @@ pub(crate) fn apply(name: &str, frame: &Json, reply: &mut Reply) -> Result<()> {
             None => Ok(()),
         },
         "content_block_start" => match frame.present("content_block") {
-            Some(block) => reply.block_start(index, block),
+            Some(block) => reply.block_start(index, kind::of(block)),
             None => Ok(()),
         },
         "content_block_delta" => match frame.present("delta") {
@@ -60,12 +62,9 @@ pub(crate) fn apply(name: &str, frame: &Json, reply: &mut Reply) -> Result<()> {
             Ok(())
         }
         "message_stop" => {
-            if let Some(metrics) = frame.get("amazon-bedrock-invocationMetrics") {
-                reply.counts(metrics);
-            }
-            if let Some(usage) = frame.get("usage") {
-                reply.counts(usage);
-            }
+            let metrics = frame.get("amazon-bedrock-invocationMetrics");
+            reply.counts(metrics.map(Report::of).as_ref());
+            reply.counts(frame.get("usage").map(Report::of).as_ref());
             reply.message_stop();
             Ok(())
         }
@@ -99,8 +98,8 @@ fn apply_delta(index: Option<u64>, delta: &Json, reply: &mut Reply) -> Result<()
         }
         "input_json_delta" => {
             return match delta.present("partial_json") {
-                Some(Json::String(piece)) => reply.arguments(index, piece),
-                Some(value) => reply.arguments(index, &value.to_text()),
+                Some(Json::String(piece)) => reply.arguments(index, piece.into()),
+                Some(value) => reply.arguments(index, value.to_text().into()),
                 None => Ok(()),
             };
         }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{HistoryFault, is_valid_history, made_valid, normalise, validate_history};
+use super::{HistoryFault, all_differ, is_valid_history, made_valid, normalise, validate_history};
 use crate::{
     ChatMessage, Content, MessageRole, Occurrence, ReasoningContent, ToolCall, ToolOutcome,
     ToolResult,
@@ -288,5 +288,27 @@ proptest! {
         let mut longer = shorter.clone();
         longer.extend(more.into_iter().map(ChatMessage::user));
         prop_assert_eq!(&normalise(&longer)[..shorter.len()], &shorter[..]);
+    }
+}
+
+#[test]
+fn texts_differ_or_two_are_the_same() {
+    let long = |end: &str| format!("call_0123456789abcdef{end}");
+    let (a, b) = (long("a"), long("b"));
+    let same_end = (format!("1{a}"), format!("2{a}"));
+    for (texts, differ) in [
+        (vec![], true),
+        (vec!["a", "b"], true),
+        (vec!["b", "a"], true),
+        (vec!["b", "a", "b"], false),
+        (vec!["", ""], false),
+        (vec!["a", ""], true),
+        (vec!["\0", ""], true),
+        (vec![&*b, &*a], true),
+        (vec![&*b, &*a, &*b], false),
+        (vec![&*same_end.1, &*same_end.0], true),
+        (vec![&*same_end.1, &*same_end.0, &*same_end.1], false),
+    ] {
+        assert_eq!(all_differ(&mut texts.clone()), differ, "{texts:?}");
     }
 }

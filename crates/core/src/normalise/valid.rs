@@ -190,9 +190,27 @@ pub fn is_valid_history(messages: &[ChatMessage]) -> bool {
             }
         }
     }
-    // Ids that count up need no sorting.
-    if !ids.is_sorted_by(|one, next| one < next) {
-        ids.sort_unstable();
+    all_differ(&mut ids)
+}
+
+/// Whether no text stands in two places: what is asked of ids before each request, so that it is told by
+/// their ends where these differ. The texts are sorted if they must be.
+pub fn all_differ(texts: &mut [&str]) -> bool {
+    // Those that count up need no sorting.
+    if texts.is_sorted_by(|one, next| one < next) {
+        return true;
     }
-    ids.is_sorted_by(|one, next| one < next)
+    let end = |text: &&str| match text.as_bytes().last_chunk::<16>() {
+        Some(end) => u128::from_le_bytes(*end),
+        None => text
+            .bytes()
+            .fold(0, |end, byte| end << 8 | u128::from(byte)),
+    };
+    let mut ends: Vec<u128> = texts.iter().map(end).collect();
+    ends.sort_unstable();
+    if ends.is_sorted_by(|one, next| one < next) {
+        return true;
+    }
+    texts.sort_unstable();
+    texts.is_sorted_by(|one, next| one < next)
 }

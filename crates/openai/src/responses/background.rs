@@ -57,7 +57,7 @@ pub(super) async fn drive(
         }
         None => ask(&mut dialogue, &mut run).await?,
     };
-    let mut asked = run.built.asked.clone();
+    let mut asked = std::mem::take(&mut run.built.asked);
     if let Some(id) = resumed {
         asked.response_id = Some(id);
         asked.can_resume = true;

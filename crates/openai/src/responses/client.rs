@@ -146,6 +146,7 @@ impl Inner {
             Some(version) => base
                 .join(&format!("openai/responses{below}"))
                 .with_query("api-version", version),
+            None if below.is_empty() => self.connection.address("responses"),
             None => base.join(&format!("responses{below}")),
         }
     }

@@ -251,7 +251,7 @@ impl<'a> CallDelta<'a> {
             index: self.index,
             id: &self.id,
             name: &self.name,
-            arguments: &self.arguments,
+            arguments: Cow::Borrowed(&self.arguments),
             extra: None,
         }
     }

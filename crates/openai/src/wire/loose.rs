@@ -245,7 +245,7 @@ fn apply_function(
         index,
         id,
         name,
-        arguments: &arguments,
+        arguments,
         extra,
     })
 }

@@ -39,6 +39,15 @@ impl Arguments {
         ]
     }
 
+    /// Takes in a piece.
+    pub(super) fn push(&mut self, piece: &str) {
+        if self.pieces.is_empty() {
+            // Most texts have no more.
+            self.pieces.reserve(piece.len().max(64));
+        }
+        self.pieces.push_str(piece);
+    }
+
     /// How many bytes are kept.
     pub(super) fn size(&self) -> usize {
         self.texts()

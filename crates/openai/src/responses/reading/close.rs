@@ -34,7 +34,7 @@ impl ResponsesReply {
 
     fn tell_reasoning(&mut self, at: usize, place: u64) {
         let item = &self.items.0[at];
-        let Some(whole) = &item.whole else { return };
+        let Some(whole) = item.value() else { return };
         let is_opaque = whole.filled("encrypted_content").is_some();
         if !is_opaque && item.text.is_empty() {
             return;
@@ -52,7 +52,7 @@ impl ResponsesReply {
     }
 
     fn tell_part(&mut self, at: usize, place: u64) {
-        let Some(whole) = &self.items.0[at].whole else {
+        let Some(whole) = self.items.0[at].value() else {
             return;
         };
         let mut part = Json::clone(whole);
@@ -69,7 +69,7 @@ impl ResponsesReply {
             return;
         }
         item.is_told = true;
-        let mut mark = match item.whole.as_deref() {
+        let mut mark = match item.value().map(|value| &**value) {
             Some(Json::Object(members)) => {
                 let members = members.iter();
                 let kept =
@@ -187,7 +187,7 @@ impl ResponsesReply {
         };
         let is_whole = is_whole && !(was_cut && item.is_cut);
         let mut members = Map::new();
-        if let Some(Json::Object(whole)) = item.whole.as_deref() {
+        if let Some(Json::Object(whole)) = item.value().map(|value| &**value) {
             let is_known = |name: &str| KNOWN_OF_CALL.contains(&name);
             for (name, value) in whole.iter().filter(|(name, _)| !is_known(name)) {
                 members.insert(name.clone(), value.to_value());
@@ -202,7 +202,10 @@ impl ResponsesReply {
             members.insert("id".to_owned(), item.id.clone().into());
         }
         members.insert("call_id".to_owned(), id.clone().into());
-        let data = json!({ITEM: members, PLACE: place(item, at)});
+        let mut data = Map::new();
+        data.insert(ITEM.to_owned(), Value::Object(members));
+        data.insert(PLACE.to_owned(), place(item, at).into());
+        let data = Value::Object(data);
         ToolCall::builder(id, &item.name, text)
             .complete(is_whole)
             .provider_data(ProviderData::new(&self.asked.provider, data))

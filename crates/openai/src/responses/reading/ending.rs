@@ -1,10 +1,6 @@
 //! How a response ended, in its own words and in ours.
 
 use raf_core::{AgentResponseUpdate, FinishReason, ResponseMetadata};
-use raf_wire::Json;
-
-use super::event::text;
-
 /// How a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
@@ -19,21 +15,19 @@ pub(super) enum Ending {
 }
 
 impl Ending {
-    /// What a response says of its end; `word` is that of its event. `None` for one that failed.
-    pub(super) fn of(word: &str, response: &Json) -> Option<Self> {
-        let status = text(response, "status");
-        let details = response.present("incomplete_details");
-        let reason = details.map_or("", |details| text(details, "reason"));
+    /// What a response says of its end: `word` is that of its event, `status` its own, and `reason` why it
+    /// is incomplete, if it says so. `None` for one that failed.
+    pub(super) fn of(word: &str, status: &str, reason: Option<&str>) -> Option<Self> {
         let word = match (word, status) {
             // The response inside knows better than the name of its event.
-            ("completed" | "done" | "", "") if details.is_some() => "incomplete",
+            ("completed" | "done" | "", "") if reason.is_some() => "incomplete",
             ("completed" | "done" | "", status) => status,
             (word, _) => word,
         };
         Some(match word {
             "failed" => return None,
             "" | "completed" | "done" => Self::Completed,
-            "incomplete" => match reason {
+            "incomplete" => match reason.unwrap_or("") {
                 "" | "max_output_tokens" | "max_tokens" | "length" => Self::Length,
                 "content_filter" => Self::ContentFilter,
                 reason => Self::Other(reason.to_owned()),

@@ -1,33 +1,20 @@
 //! The loose reading of an event or a body: every form that a server has been seen to send.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use raf_core::Result;
 use raf_wire::{Json, in_band};
 
+use super::call::member_text;
+use super::came::{Came, arguments_member};
 use super::item::{ItemKind, Key, ThoughtKind};
 use super::reply::ResponsesReply;
-
-/// What was kept of an event beside its value.
-#[derive(Debug, Default)]
-pub(super) struct Kept<'a> {
-    /// Its item, which is not in the value then, and the text of it.
-    pub(super) item: Option<(Arc<Json>, &'a str)>,
-    /// The output of its response, which is not in the value then.
-    pub(super) output: Option<Vec<Arc<Json>>>,
-}
 
 /// Tells the reply what an event says, or a response as a whole.
 ///
 /// # Errors
 /// The error that it is.
-pub(super) fn apply(
-    name: &str,
-    event: &Json,
-    kept: &Kept<'_>,
-    reply: &mut ResponsesReply,
-) -> Result<()> {
+pub(super) fn apply(name: &str, event: &Json, reply: &mut ResponsesReply) -> Result<()> {
     reply.failure_is_explained(event)?;
     let kind = event.get("type").and_then(Json::as_str).unwrap_or(name);
     reply.sequence(event.get("sequence_number").and_then(Json::as_count));
@@ -43,22 +30,17 @@ pub(super) fn apply(
     match kind.strip_prefix("response.").unwrap_or(kind) {
         "created" | "in_progress" | "queued" => {
             let response = event.present("response").unwrap_or(event);
-            reply.identify(response);
-            reply.report_usage_of(response);
+            reply.identify_by(response);
             return reply.error_of(response);
         }
         "output_item.added" => {
-            let of_event = || event.present("item");
-            let item = kept.item.as_ref().map(|(item, _)| &**item);
-            if let Some(item) = item.or_else(of_event) {
-                reply.item_announced(item, key.index)?;
+            if let Some(item) = event.present("item") {
+                reply.item_announced(&Came::Value(item), key.index)?;
             }
         }
         "output_item.done" => {
-            if let Some((item, text)) = &kept.item {
-                reply.item_done(item, text, key.index)?;
-            } else if let Some(item) = event.present("item") {
-                reply.item_done(&Arc::new(item.clone()), "", key.index)?;
+            if let Some(item) = event.present("item") {
+                reply.item_done(&Came::Value(item), key.index)?;
             }
         }
         "output_text.delta" => reply.text_piece(key, part, &delta()),
@@ -67,7 +49,8 @@ pub(super) fn apply(
         "refusal.done" => reply.refusal_whole(key, part, &scalar(event.get("refusal"))),
         "content_part.done" => {
             if let Some(inner) = event.present("part") {
-                apply_part(inner, key, part, reply);
+                let (words, refusal) = (scalar(inner.get("text")), scalar(inner.get("refusal")));
+                apply_part(text(inner, "type"), &words, &refusal, key, part, reply);
             }
         }
         "output_text.annotation.added" => {
@@ -90,24 +73,21 @@ pub(super) fn apply(
             reply.thought_whole(key, ThoughtKind::Text, part, &scalar(event.get("text")));
         }
         "function_call_arguments.delta" => {
-            reply.argument_piece(ItemKind::Function, key, &delta())?;
+            reply.argument_piece(ItemKind::Function, key, delta())?;
         }
-        "function_call_arguments.done" => reply.arguments_done(ItemKind::Function, key, event),
-        "custom_tool_call_input.delta" => reply.argument_piece(ItemKind::Custom, key, &delta())?,
-        "custom_tool_call_input.done" => reply.arguments_done(ItemKind::Custom, key, event),
+        "function_call_arguments.done" => arguments_done(ItemKind::Function, key, event, reply),
+        "custom_tool_call_input.delta" => reply.argument_piece(ItemKind::Custom, key, delta())?,
+        "custom_tool_call_input.done" => arguments_done(ItemKind::Custom, key, event, reply),
         "completed" | "incomplete" | "failed" | "cancelled" | "done" => {
             let word = kind.strip_prefix("response.").unwrap_or(kind);
             let response = event.present("response").unwrap_or(event);
-            return match &kept.output {
-                Some(output) => reply.ends(word, response, output.iter().map(Arc::as_ref)),
-                None => reply.ends(word, response, output_of(response)),
-            };
+            return reply.ends(word, response);
         }
         "error" => return reply.error_event_of(event),
         _ => {
             let whole = event.present("response").unwrap_or(event);
             if is_response(event) || is_response(whole) && kind.is_empty() {
-                return reply.ends("", whole, output_of(whole));
+                return reply.ends("", whole);
             }
             if event.present("choices").is_some() {
                 return Err(reply.wrong_protocol());
@@ -120,9 +100,9 @@ pub(super) fn apply(
     Ok(())
 }
 
-fn output_of(response: &Json) -> &[Json] {
-    let output = response.get("output").and_then(Json::as_array);
-    output.unwrap_or(&[])
+fn arguments_done(kind: ItemKind, key: Key<'_>, event: &Json, reply: &mut ResponsesReply) {
+    let arguments = member_text(event, arguments_member(kind));
+    reply.arguments_done(kind, key, arguments, text(event, "name"));
 }
 
 /// Whether it is a response as a whole.
@@ -134,18 +114,19 @@ pub(super) fn is_response(value: &Json) -> bool {
 }
 
 /// A content part as a whole.
-pub(super) fn apply_part(inner: &Json, key: Key<'_>, part: u64, reply: &mut ResponsesReply) {
-    match text(inner, "type") {
-        "refusal" => reply.refusal_whole(key, part, &scalar(inner.get("refusal"))),
-        "output_text" | "text" | "input_text" => {
-            reply.text_whole(key, part, &scalar(inner.get("text")));
-        }
-        "summary_text" => {
-            reply.thought_whole(key, ThoughtKind::Summary, part, &scalar(inner.get("text")));
-        }
-        "reasoning_text" => {
-            reply.thought_whole(key, ThoughtKind::Text, part, &scalar(inner.get("text")));
-        }
+pub(super) fn apply_part(
+    kind: &str,
+    text: &str,
+    refusal: &str,
+    key: Key<'_>,
+    part: u64,
+    reply: &mut ResponsesReply,
+) {
+    match kind {
+        "refusal" => reply.refusal_whole(key, part, refusal),
+        "output_text" | "text" | "input_text" => reply.text_whole(key, part, text),
+        "summary_text" => reply.thought_whole(key, ThoughtKind::Summary, part, text),
+        "reasoning_text" => reply.thought_whole(key, ThoughtKind::Text, part, text),
         _ => {}
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use raf_wire::Json;
 
 use super::call::Arguments;
+use super::came::{Came, Whole};
 use super::spoken::Spoken;
 
 /// What an event can be about.
@@ -61,13 +62,13 @@ pub(super) enum ThoughtKind {
 pub(super) struct Item {
     pub(super) kind: ItemKind,
     pub(super) index: Option<u64>,
-    /// Its id and its call id, in every form that came.
-    ids: Vec<String>,
+    /// Ids that it has had beside `id` and `call_id`.
+    other_ids: Vec<String>,
     /// Announced, or done: a delta alone may have made it.
     pub(super) is_announced: bool,
     pub(super) is_done: bool,
     /// As it came when it was done.
-    pub(super) whole: Option<Arc<Json>>,
+    pub(super) whole: Option<Whole>,
     /// The text that `whole` was read from; empty where it is not kept.
     pub(super) whole_text: String,
     /// The id that came with `whole`, else the first one.
@@ -96,7 +97,7 @@ impl Item {
         Self {
             kind,
             index: key.index,
-            ids: Vec::new(),
+            other_ids: Vec::new(),
             is_announced: false,
             is_done: false,
             whole: None,
@@ -117,19 +118,44 @@ impl Item {
         }
     }
 
+    /// As it came when it was done; none of a plain call.
+    pub(super) fn value(&self) -> Option<&Arc<Json>> {
+        match &self.whole {
+            Some(Whole::Value(value)) => Some(value),
+            _ => None,
+        }
+    }
+
     pub(super) fn has_id(&self, id: &str) -> bool {
-        !id.is_empty() && self.ids.iter().any(|of| of == id)
+        !id.is_empty()
+            && (self.id == id || self.call_id == id || self.other_ids.iter().any(|of| of == id))
+    }
+
+    fn has_ids(&self) -> bool {
+        !self.id.is_empty() || !self.call_id.is_empty() || !self.other_ids.is_empty()
     }
 
     pub(super) fn learn_id(&mut self, id: &str) {
-        if id.is_empty() {
-            return;
-        }
         if self.id.is_empty() {
             id.clone_into(&mut self.id);
+        } else if !id.is_empty() && !self.has_id(id) {
+            self.other_ids.push(id.to_owned());
         }
-        if !self.has_id(id) {
-            self.ids.push(id.to_owned());
+    }
+
+    fn learn_call_id(&mut self, call_id: &str) {
+        if self.call_id.is_empty() {
+            call_id.clone_into(&mut self.call_id);
+        } else if !call_id.is_empty() && !self.has_id(call_id) {
+            self.other_ids.push(call_id.to_owned());
+        }
+    }
+
+    /// Goes by this id from now on.
+    pub(super) fn rename(&mut self, id: &str) {
+        if !id.is_empty() && self.id != id {
+            let former = std::mem::replace(&mut self.id, id.to_owned());
+            self.other_ids.push(former);
         }
     }
 
@@ -160,9 +186,9 @@ impl Items {
 
     /// The item that is announced. A second announcement is of the same item only if ids and index
     /// say so; else it is a new one, whatever its index.
-    pub(super) fn announced(&mut self, item: &Json, index: Option<u64>) -> usize {
-        let kind = ItemKind::of(item);
-        let (id, call_id) = ids(item);
+    pub(super) fn announced(&mut self, item: &Came<'_>, index: Option<u64>) -> usize {
+        let kind = item.kind();
+        let (id, call_id) = (item.id(), item.call_id());
         let known = self.0.iter().rposition(|of| {
             let same_id = of.has_id(id) || of.has_id(call_id);
             let same_call = call_id.is_empty() || of.call_id.is_empty() || of.call_id == call_id;
@@ -179,9 +205,9 @@ impl Items {
     }
 
     /// The item that is done.
-    pub(super) fn done(&mut self, item: &Json, index: Option<u64>) -> usize {
-        let kind = ItemKind::of(item);
-        let (id, call_id) = ids(item);
+    pub(super) fn done(&mut self, item: &Came<'_>, index: Option<u64>) -> usize {
+        let kind = item.kind();
+        let (id, call_id) = (item.id(), item.call_id());
         let found = self
             .find(kind, Key { index, id })
             .or_else(|| self.by_id(kind, call_id));
@@ -198,21 +224,15 @@ impl Items {
     }
 
     /// What an item says of itself.
-    pub(super) fn learn(&mut self, at: usize, item: &Json) {
-        let (id, call_id) = ids(item);
+    pub(super) fn learn(&mut self, at: usize, item: &Came<'_>) {
+        let (id, call_id) = (item.id(), item.call_id());
         let known = &mut self.0[at];
         known.learn_id(id);
-        if known.call_id.is_empty() {
-            call_id.clone_into(&mut known.call_id);
-        }
-        if !call_id.is_empty() && !known.has_id(call_id) {
-            known.ids.push(call_id.to_owned());
-        }
-        let name = item.get("name").and_then(Json::as_str).unwrap_or("");
+        known.learn_call_id(call_id);
         if known.name.is_empty() {
-            name.clone_into(&mut known.name);
+            item.name().clone_into(&mut known.name);
         }
-        known.is_cut |= item.get("status").and_then(Json::as_str) == Some("incomplete");
+        known.is_cut |= item.is_incomplete();
     }
 
     /// The places of the items in the order of the answer: by index where all have one of their own,
@@ -257,7 +277,7 @@ impl Items {
         };
         let nameless = |item: &Item| {
             // With an index: of servers that send it with pieces only.
-            !item.is_done && item.ids.is_empty() && (index.is_none() || item.index.is_none())
+            !item.is_done && !item.has_ids() && (index.is_none() || item.index.is_none())
         };
         let any_open = |item: &Item| {
             !item.is_done && id.is_empty() && (index.is_none() || item.index.is_none())
@@ -268,10 +288,4 @@ impl Items {
             .or_else(|| self.last(kind, nameless))
             .or_else(|| self.last(kind, any_open))
     }
-}
-
-/// The id and the call id of an item; empty where there is none.
-pub(super) fn ids(item: &Json) -> (&str, &str) {
-    let text = |name| item.get(name).and_then(Json::as_str).unwrap_or("");
-    (text("id"), text("call_id"))
 }

@@ -1,6 +1,8 @@
 //! From the events of a response to updates: items by id and index, texts said once, calls at the end.
 
+mod asked;
 mod call;
+mod came;
 mod close;
 mod delta;
 mod ending;
@@ -12,7 +14,8 @@ mod plain;
 mod reply;
 mod spoken;
 
-pub(crate) use reply::{Asked, ResponsesReply};
+pub(crate) use asked::Asked;
+pub(crate) use reply::ResponsesReply;
 
 #[cfg(test)]
 mod tests;

@@ -1,57 +1,48 @@
 //! Items that are announced, done, and part of the final output.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use raf_core::{AgentResponseUpdate, Result, ToolCallHead};
 use raf_wire::{Json, exceeded, read_error};
 
-use super::call::member_text;
+use super::call::Arguments;
+use super::came::{Came, Final, PlainCall};
 use super::ending::Ending;
 use super::event::{part_texts, text};
-use super::item::{Item, ItemKind, Key, ThoughtKind, ids};
+use super::item::{Item, ItemKind, Key, ThoughtKind};
 use super::reply::ResponsesReply;
 
 /// Members of a message that need not go back, since they are known otherwise.
 const PLAIN_MEMBERS: &[&str] = &["id", "type", "role", "status", "content"];
 
 impl ResponsesReply {
-    pub(super) fn item_announced(&mut self, item: &Json, index: Option<u64>) -> Result<()> {
+    pub(super) fn item_announced(&mut self, item: &Came<'_>, index: Option<u64>) -> Result<()> {
         let at = self.items.announced(item, index);
         let known = &mut self.items.0[at];
-        match known.kind {
-            ItemKind::Function => {
-                let arguments = member_text(item, "arguments");
-                known.arguments.announced = arguments.into_owned();
-            }
-            ItemKind::Custom => {
-                known.arguments.announced = member_text(item, "input").into_owned();
-            }
-            _ => {}
+        if known.kind.is_call() {
+            known.arguments.announced = item.arguments(known.kind).into_owned();
         }
         self.announce_calls()
     }
 
-    /// An item is done. `item_text` is the text that it was read from; empty where that is not kept.
-    pub(super) fn item_done(
-        &mut self,
-        item: &Arc<Json>,
-        item_text: &str,
-        index: Option<u64>,
-    ) -> Result<()> {
+    /// An item is done.
+    pub(super) fn item_done(&mut self, item: &Came<'_>, index: Option<u64>) -> Result<()> {
         let at = self.items.done(item, index);
         let known = &mut self.items.0[at];
         known.is_done = true;
-        let (id, _) = ids(item);
         // Rotating ids: what is opaque goes back with the id that came with it.
-        if !id.is_empty() {
-            id.clone_into(&mut known.id);
-        }
+        known.rename(item.id());
         if known.kind.is_call() {
-            let arguments = member_text(item, arguments_member(known.kind));
-            known.arguments.of_item = arguments.into_owned();
+            known.arguments.of_item = item.arguments(known.kind).into_owned();
         }
-        known.whole = Some(Arc::clone(item));
-        item_text.clone_into(&mut known.whole_text);
+        known.whole = Some(item.whole());
+        // The text of a call that is not told from all that is known of it is not kept.
+        let is_itself =
+            known.id == item.id() && known.call_id == item.call_id() && known.name == item.name();
+        let is_kept = item.value().is_some() || is_itself && !known.call_id.is_empty();
+        let text = if is_kept { item.source() } else { "" };
+        text.clone_into(&mut known.whole_text);
         self.limit_argument_bytes(at)?;
         self.fill(at, item);
         self.announce_calls()?;
@@ -63,28 +54,34 @@ impl ResponsesReply {
         &mut self,
         kind: ItemKind,
         key: Key<'_>,
-        piece: &str,
+        piece: Cow<'_, str>,
     ) -> Result<()> {
         if piece.is_empty() {
             return Ok(());
         }
         let at = self.items.of_event(kind, key);
         let item = &mut self.items.0[at];
-        item.arguments.pieces.push_str(piece);
+        item.arguments.push(&piece);
         if let Some(position) = item.position {
-            let delta = piece.to_owned();
+            let delta = piece.into_owned();
             self.updates
                 .push(AgentResponseUpdate::ToolCallArgs { position, delta });
         }
         self.limit_argument_bytes(at)
     }
 
-    pub(super) fn arguments_done(&mut self, kind: ItemKind, key: Key<'_>, event: &Json) {
+    pub(super) fn arguments_done(
+        &mut self,
+        kind: ItemKind,
+        key: Key<'_>,
+        arguments: Cow<'_, str>,
+        name: &str,
+    ) {
         let at = self.items.of_event(kind, key);
         let item = &mut self.items.0[at];
-        item.arguments.done = member_text(event, arguments_member(kind)).into_owned();
+        item.arguments.done = arguments.into_owned();
         if item.name.is_empty() {
-            text(event, "name").clone_into(&mut item.name);
+            name.clone_into(&mut item.name);
         }
     }
 
@@ -150,7 +147,8 @@ impl ResponsesReply {
     }
 
     /// Says what an item as a whole has beyond its pieces.
-    fn fill(&mut self, at: usize, item: &Json) {
+    fn fill(&mut self, at: usize, item: &Came<'_>) {
+        let Some(item) = item.value() else { return };
         match self.items.0[at].kind {
             ItemKind::Message => self.fill_message(at, item),
             ItemKind::Reasoning => {
@@ -215,18 +213,14 @@ impl ResponsesReply {
     }
 
     /// The response ended: its last form fills what is missing, and says how.
-    pub(super) fn ends<'a>(
-        &mut self,
-        word: &str,
-        response: &Json,
-        output: impl IntoIterator<Item = &'a Json>,
-    ) -> Result<()> {
-        self.identify(response);
-        self.report_usage_of(response);
-        let ending = Ending::of(word, response);
-        for (place, item) in (0..).zip(output) {
-            self.confirm(item, place)?;
-        }
+    pub(super) fn ends(&mut self, word: &str, response: &Json) -> Result<()> {
+        self.identify_by(response);
+        let details = response.present("incomplete_details");
+        let reason = details.map(|details| text(details, "reason"));
+        let ending = Ending::of(word, text(response, "status"), reason);
+        let output = response.get("output").and_then(Json::as_array);
+        let output = output.unwrap_or(&[]).iter();
+        self.confirm_all(output.map(|item| Final::News(Came::Value(item))))?;
         let is_silent = self.items.0.iter().all(Item::is_empty_message);
         if let (true, Some(text)) = (
             is_silent,
@@ -244,11 +238,49 @@ impl ResponsesReply {
         }
     }
 
+    /// Takes in the final output.
+    pub(super) fn confirm_all<'a>(
+        &mut self,
+        output: impl IntoIterator<Item = Final<'a>>,
+    ) -> Result<()> {
+        for (place, item) in (0..).zip(output) {
+            match item {
+                Final::News(item) => self.confirm(&item, place)?,
+                Final::Known(at) => self.confirm_known(at, place)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in an item that was done with the same text.
+    fn confirm_known(&mut self, at: usize, place: u64) -> Result<()> {
+        let known = &self.items.0[at];
+        if let Some(value) = known.value() {
+            let item = Came::Shared(Arc::clone(value), "");
+            return self.confirm(&item, place);
+        }
+        let is_it = |of: &Item| {
+            let has_id = of.has_id(&known.id) || of.has_id(&known.call_id);
+            of.kind == known.kind && !of.is_confirmed && has_id
+        };
+        if self.items.0.iter().position(is_it) != Some(at) {
+            let item = Came::Call(PlainCall::of(known), "");
+            return self.confirm(&item, place);
+        }
+        let known = &mut self.items.0[at];
+        known.is_confirmed = true;
+        let Arguments {
+            of_item, of_output, ..
+        } = &mut known.arguments;
+        of_output.clone_from(of_item);
+        self.announce_calls()
+    }
+
     /// Takes an item of the final output for the one that was streamed: by id, else by place, else by
     /// what it says. What is left is news, unless it says nothing.
-    fn confirm(&mut self, item: &Json, place: u64) -> Result<()> {
-        let kind = ItemKind::of(item);
-        let (id, call_id) = ids(item);
+    fn confirm(&mut self, item: &Came<'_>, place: u64) -> Result<()> {
+        let kind = item.kind();
+        let (id, call_id) = (item.id(), item.call_id());
         let free = |of: &Item| of.kind == kind && !of.is_confirmed;
         let items = &self.items.0;
         let has_indices = items.iter().any(|of| of.index.is_some());
@@ -283,13 +315,12 @@ impl ResponsesReply {
         let known = &mut self.items.0[at];
         known.is_confirmed = true;
         if kind.is_call() {
-            let arguments = member_text(item, arguments_member(kind));
-            known.arguments.of_output = arguments.into_owned();
+            known.arguments.of_output = item.arguments(kind).into_owned();
             self.limit_argument_bytes(at)?;
         }
         let known = &mut self.items.0[at];
         if known.whole.is_none() {
-            known.whole = Some(Arc::new(item.clone()));
+            known.whole = Some(item.whole());
         }
         self.fill(at, item);
         self.announce_calls()?;
@@ -298,39 +329,32 @@ impl ResponsesReply {
     }
 }
 
-fn arguments_member(kind: ItemKind) -> &'static str {
-    match kind {
-        ItemKind::Custom => "input",
-        _ => "arguments",
-    }
-}
-
-fn is_silent(message: &Json) -> bool {
-    let content = message.get("content");
+fn is_silent(message: &Came<'_>) -> bool {
+    let content = message.value().and_then(|message| message.get("content"));
     let texts = part_texts(content, &["output_text", "text"], "text").concat();
     let refusals = part_texts(content, &["refusal"], "refusal").concat();
     texts.is_empty() && refusals.is_empty()
 }
 
-fn says_the_same(known: &Item, item: &Json) -> bool {
+fn says_the_same(known: &Item, item: &Came<'_>) -> bool {
+    let member = |name: &str| item.value()?.get(name);
     match known.kind {
         ItemKind::Message => {
-            let texts = part_texts(item.get("content"), &["output_text", "text"], "text");
+            let texts = part_texts(member("content"), &["output_text", "text"], "text");
             !known.text.is_empty() && texts.concat() == known.text.whole()
         }
         ItemKind::Reasoning => {
-            let summary = part_texts(item.get("summary"), &["summary_text"], "text").concat();
-            let open =
-                part_texts(item.get("content"), &["reasoning_text", "text"], "text").concat();
+            let summary = part_texts(member("summary"), &["summary_text"], "text").concat();
+            let open = part_texts(member("content"), &["reasoning_text", "text"], "text").concat();
             [summary, open]
                 .iter()
                 .any(|text| text == known.text.whole())
         }
         ItemKind::Function | ItemKind::Custom => {
-            let arguments = member_text(item, arguments_member(known.kind));
-            text(item, "name") == known.name
+            let arguments = item.arguments(known.kind);
+            item.name() == known.name
                 && raf_wire::arguments::is_same(&arguments, &known.arguments.settle(false).text)
         }
-        ItemKind::Other => known.whole.as_deref() == Some(item),
+        ItemKind::Other => known.value().map(|value| &**value) == item.value(),
     }
 }

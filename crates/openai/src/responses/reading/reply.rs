@@ -3,31 +3,13 @@
 use raf_core::{AgentResponseUpdate, Finish, MessageRole, ResponseMetadata, Result, Usage};
 use raf_wire::{Head, Json, Limits, Reporter, WireError, WireReply, exceeded};
 
-use super::delta::Delta;
+use super::asked::Asked;
+use super::delta::{Delta, Surroundings};
 use super::ending::Ending;
-use super::event::{self, Kept};
+use super::event;
 use super::item::{ItemKind, Items, Key, MOST_ITEMS, ThoughtKind};
-use super::plain::PlainEvent;
+use super::plain::{Known, PlainEvent};
 use crate::wire::usage;
-
-/// What the reading must know of the request.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
-    /// Whose opaque data the reply holds: the dialect's name.
-    pub(crate) provider: String,
-    /// The model that was asked.
-    pub(crate) model: String,
-    /// The names of the tools that were declared; none if there were none.
-    pub(crate) tools: Option<Vec<String>>,
-    /// The server keeps the response, so that the next request can name it.
-    pub(crate) is_stored: bool,
-    /// The conversation that the server holds, where it has a name.
-    pub(crate) conversation: Option<String>,
-    /// The response that is taken up, where it is known before it says so.
-    pub(crate) response_id: Option<String>,
-    /// A stream that breaks off can be taken up again.
-    pub(crate) can_resume: bool,
-}
 
 /// The reply as far as it has come.
 #[derive(Debug)]
@@ -37,6 +19,9 @@ pub(crate) struct ResponsesReply {
     pub(super) reporter: Reporter,
     request_id: Option<String>,
     pub(super) items: Items,
+    surroundings: Surroundings,
+    /// The text of the response when it began last.
+    begun: String,
     pub(super) most_calls: usize,
     pub(super) most_argument_bytes: usize,
     identity: ResponseMetadata,
@@ -61,6 +46,8 @@ impl ResponsesReply {
             reporter,
             request_id: None,
             items: Items::default(),
+            surroundings: Surroundings::default(),
+            begun: String::new(),
             most_calls: limits.calls,
             most_argument_bytes: limits.argument_bytes,
             identity,
@@ -107,13 +94,18 @@ impl ResponsesReply {
         number.is_some() && number <= self.known_until
     }
 
-    fn event(&mut self, name: &str, event: &Json, kept: &Kept<'_>) -> Result<()> {
-        let number = event.get("sequence_number").and_then(Json::as_count);
-        if self.is_known(number) {
-            return Ok(());
+    fn known(&self) -> Known<'_> {
+        Known {
+            items: &self.items,
+            begun: &self.begun,
         }
-        event::apply(name, event, kept, self)?;
-        self.check_items()
+    }
+
+    /// The response began with this text, if it has any.
+    pub(super) fn begins_as(&mut self, text: &str) {
+        if !text.is_empty() {
+            text.clone_into(&mut self.begun);
+        }
     }
 
     fn check_items(&self) -> Result<()> {
@@ -128,25 +120,32 @@ impl ResponsesReply {
     }
 
     /// Ids of the reply; the first that says something counts.
-    pub(super) fn identify(&mut self, response: &Json) {
-        let text = |name| {
-            let text = response.get(name).and_then(Json::as_str);
-            text.filter(|text| !text.is_empty()).map(str::to_owned)
+    pub(super) fn identify(&mut self, id: &str, model: &str, conversation: Option<&str>) {
+        let first = |known: &mut Option<String>, text: &str| {
+            if known.is_none() && !text.is_empty() {
+                *known = Some(text.to_owned());
+            }
         };
-        let identity = &mut self.identity;
-        identity.response_id = identity.response_id.take().or_else(|| text("id"));
-        identity.model = identity.model.take().or_else(|| text("model"));
-        let conversation = response.get("conversation");
-        let conversation = conversation.and_then(|of| of.as_str().or(of.get("id")?.as_str()));
+        first(&mut self.identity.response_id, id);
+        first(&mut self.identity.model, model);
         if let (Some(id), None) = (conversation, &self.asked.conversation) {
             self.asked.conversation = Some(id.to_owned());
         }
     }
 
+    /// Ids of the reply, and what it counts.
+    pub(super) fn identify_by(&mut self, response: &Json) {
+        let text = |name| response.get(name).and_then(Json::as_str).unwrap_or("");
+        let conversation = response.get("conversation");
+        let conversation = conversation.and_then(|of| of.as_str().or(of.get("id")?.as_str()));
+        self.identify(text("id"), text("model"), conversation);
+        self.usage_is(response.present("usage").and_then(usage::read));
+    }
+
     /// Of several reports the last one counts.
-    pub(super) fn report_usage_of(&mut self, response: &Json) {
-        if let Some(reported) = response.present("usage").and_then(usage::read) {
-            self.usage = Some(reported);
+    pub(super) fn usage_is(&mut self, reported: Option<Usage>) {
+        if reported.is_some() {
+            self.usage = reported;
         }
     }
 
@@ -272,17 +271,19 @@ impl WireReply for ResponsesReply {
             return Ok(false);
         }
         let is_piece = name.is_empty() || name.ends_with(b".delta");
-        let delta = is_piece.then(|| Delta::parse(line)).flatten();
-        match delta {
+        let delta = is_piece.then(|| Delta::parse(line, &mut self.surroundings));
+        match delta.flatten() {
             Some(delta) if self.is_known(delta.sequence) => Ok(true),
             Some(delta) => {
-                let is_read = delta.apply(self)?;
+                delta.apply(self)?;
                 self.check_items()?;
-                Ok(is_read)
+                Ok(true)
             }
-            None => match PlainEvent::parse(line, &self.items) {
+            None => match PlainEvent::parse(line, &self.known()) {
+                Some(event) if self.is_known(event.sequence) => Ok(true),
                 Some(event) => {
-                    self.event("", &event.value, &event.kept)?;
+                    event.apply(self)?;
+                    self.check_items()?;
                     Ok(true)
                 }
                 None => Ok(false),
@@ -291,7 +292,12 @@ impl WireReply for ResponsesReply {
     }
 
     fn frame(&mut self, name: &str, frame: &Json) -> Result<()> {
-        self.event(name, frame, &Kept::default())
+        let number = frame.get("sequence_number").and_then(Json::as_count);
+        if self.is_known(number) {
+            return Ok(());
+        }
+        event::apply(name, frame, self)?;
+        self.check_items()
     }
 
     fn is_frame(&self, line: &Json) -> bool {

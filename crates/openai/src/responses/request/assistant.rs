@@ -21,12 +21,40 @@ struct Placed {
     json: String,
 }
 
+/// The ids that a request has so far: of two items with one id the second goes without.
+#[derive(Debug)]
+pub(super) enum Ids {
+    /// All differ.
+    Differ,
+    /// These.
+    Seen(HashSet<String>),
+}
+
+impl Ids {
+    /// Those of a message of which none stands elsewhere. Parts of the server's own may name each other.
+    pub(super) fn of_unique(message: &ChatMessage) -> Self {
+        let is_own = |content: &Content| matches!(content, Content::Unknown(_));
+        if message.contents().iter().any(is_own) {
+            return Self::Seen(HashSet::new());
+        }
+        Self::Differ
+    }
+
+    pub(super) fn has(&self, id: &str) -> bool {
+        matches!(self, Self::Seen(seen) if seen.contains(id))
+    }
+
+    /// Takes an id in; returns whether it was not there.
+    pub(super) fn is_new(&mut self, id: &str) -> bool {
+        match self {
+            Self::Differ => true,
+            Self::Seen(seen) => seen.insert(id.to_owned()),
+        }
+    }
+}
+
 /// The items of a message of the assistant, in the order of the answer that they came in.
-pub(super) fn assistant(
-    message: &ChatMessage,
-    writer: &Writer<'_>,
-    ids: &mut HashSet<Cow<'_, str>>,
-) -> String {
+pub(super) fn assistant(message: &ChatMessage, writer: &Writer<'_>, ids: &mut Ids) -> String {
     let mut items: Vec<Placed> = Vec::new();
     let mut text = String::from("[");
     // Before which item the text stands that no mark names.
@@ -37,7 +65,7 @@ pub(super) fn assistant(
             text_from = items.len();
         } else if place.is_none()
             && !matches!(content, Content::Text(_) | Content::Refusal(_))
-            && !is_type(own.as_ref(), "message")
+            && !is_type(own.as_deref(), "message")
         {
             let json = said(&mut text, None, writer, items.len(), ids);
             items.extend(json.map(|json| placed(None, json)));
@@ -52,18 +80,18 @@ pub(super) fn assistant(
                 push_member(&mut text, "refusal", &part.text);
                 text.push('}');
             }
-            Content::Unknown(_) if is_type(own.as_ref(), "message") => {
-                let mark = own.unwrap_or_default();
+            Content::Unknown(_) if is_type(own.as_deref(), "message") => {
+                let mark = own.unwrap_or_default().into_owned();
                 let json = said(&mut text, Some(mark), writer, items.len(), ids);
                 items.extend(json.map(|json| placed(place, json)));
             }
             Content::Unknown(part) => {
                 let is_owned = part_owner(part).is_some();
                 let is_foreign = is_owned && (own.is_none() || is_block(part.kind()));
-                let value = own.unwrap_or_else(|| part.value.clone());
+                let value = own.unwrap_or(Cow::Borrowed(&part.value));
                 let mut is_new = |name: &str| {
                     let id = value[name].as_str();
-                    id.is_none_or(|id| ids.insert(Cow::Owned(id.to_owned())))
+                    id.is_none_or(|id| ids.is_new(id))
                 };
                 let is_news = is_new("id") && is_new("call_id");
                 if writer.rules.hosted && !is_foreign && value["type"] != "response" && is_news {
@@ -80,7 +108,7 @@ pub(super) fn assistant(
                 }
             }
             Content::ToolCall(call) => {
-                items.push(placed(place, function_call(call, own, ids)));
+                items.push(placed(place, function_call(call, own.as_deref(), ids)));
             }
             _ => {}
         }
@@ -116,17 +144,21 @@ fn is_type(item: Option<&Value>, kind: &str) -> bool {
 }
 
 /// What this provider keeps of a part: the item as it came, and its place.
-fn own_item(content: &Content, writer: &Writer<'_>) -> (Option<Value>, Option<u64>) {
+fn own_item<'a>(
+    content: &'a Content,
+    writer: &Writer<'_>,
+) -> (Option<Cow<'a, Value>>, Option<u64>) {
     if let Content::Unknown(part) = content {
         let Some(mut item) = own_part(part, &writer.rules.name) else {
             return (None, None);
         };
         let members = item.as_object_mut();
         let place = members.and_then(|members| members.remove(ANSWER_PLACE));
-        return (Some(item), place.and_then(|place| place.as_u64()));
+        let place = place.and_then(|place| place.as_u64());
+        return (Some(Cow::Owned(item)), place);
     }
     let own = kept_data(content, writer);
-    let item = own.and_then(|own| own.get(ITEM)).cloned();
+    let item = own.and_then(|own| own.get(ITEM)).map(Cow::Borrowed);
     let place = own.and_then(|own| own.get(ANSWER_PLACE)?.as_u64());
     (item, place)
 }
@@ -148,7 +180,7 @@ fn said(
     mark: Option<Value>,
     writer: &Writer<'_>,
     number: usize,
-    ids: &mut HashSet<Cow<'_, str>>,
+    ids: &mut Ids,
 ) -> Option<String> {
     if text.len() == 1 {
         return None;
@@ -164,11 +196,11 @@ fn said(
     };
     let id = members.remove("id");
     let id = id.as_ref().and_then(Value::as_str);
-    let id = id.filter(|id| id.starts_with("msg") && ids.insert(Cow::Owned((*id).to_owned())));
+    let id = id.filter(|id| id.starts_with("msg") && ids.is_new(id));
     if let Some(id) = id {
         push_member(&mut json, "id", id);
     } else if writer.rules.strict_items {
-        let _ = write!(json, r#","id":"msg_t{}_{number}""#, char::from(PLACE));
+        let _ = write!(json, r#","id":"msg_t{PLACE}_{number}""#);
     }
     if writer.rules.strict_items {
         members.insert("status".to_owned(), "completed".into());
@@ -183,10 +215,10 @@ fn said(
 
 fn reasoning(
     text: &str,
-    own: Option<Value>,
+    own: Option<Cow<'_, Value>>,
     content: &Content,
     writer: &Writer<'_>,
-    ids: &mut HashSet<Cow<'_, str>>,
+    ids: &mut Ids,
 ) -> Option<String> {
     let Content::Reasoning(part) = content else {
         return None;
@@ -195,7 +227,7 @@ fn reasoning(
     match writer.rules.reasoning_replay {
         ReasoningReplay::Encrypted => {
             let data = part.provider_data.as_ref()?;
-            let Value::Object(mut item) = own? else {
+            let Value::Object(mut item) = own?.into_owned() else {
                 return None;
             };
             let of_model = data.data.get(MODEL).and_then(Value::as_str);
@@ -205,7 +237,7 @@ fn reasoning(
                 return None;
             }
             item.retain(|_, value| !value.is_null());
-            if !id(&item).is_some_and(|id| ids.insert(Cow::Owned(id))) {
+            if !id(&item).is_some_and(|id| ids.is_new(&id)) {
                 item.remove("id");
             }
             item.entry("summary")
@@ -219,8 +251,8 @@ fn reasoning(
                 return None;
             }
             let mut json = String::from(r#"{"type":"reasoning""#);
-            let id = own.as_ref().and_then(Value::as_object).and_then(id);
-            if let Some(id) = id.filter(|id| ids.insert(Cow::Owned(id.clone()))) {
+            let id = own.as_deref().and_then(Value::as_object).and_then(id);
+            if let Some(id) = id.filter(|id| ids.is_new(id)) {
                 push_member(&mut json, "id", &id);
             }
             json.push_str(r#","summary":[],"content":["#);
@@ -232,23 +264,15 @@ fn reasoning(
     }
 }
 
-fn function_call(call: &ToolCall, own: Option<Value>, ids: &mut HashSet<Cow<'_, str>>) -> String {
-    let mut members = match own {
-        Some(Value::Object(members)) => members,
-        _ => Map::new(),
-    };
-    let is_custom = members.get("type").and_then(Value::as_str) == Some("custom_tool_call");
+fn function_call(call: &ToolCall, own: Option<&Value>, ids: &mut Ids) -> String {
+    let members = own.and_then(Value::as_object);
+    let member = |name: &str| members?.get(name)?.as_str();
+    let is_custom = member("type") == Some("custom_tool_call");
     let prefix = if is_custom { "ct" } else { "fc" };
-    let fits = |id: &Value| id.as_str().is_some_and(|id| id.starts_with(prefix));
-    let id = members.remove("id").filter(fits);
-    if let Some(id) = id.filter(|id| ids.insert(Cow::Owned(id.as_str().unwrap_or("").to_owned()))) {
-        members.insert("id".to_owned(), id);
-    }
-    let input = members.remove("input");
-    for known in ["type", "call_id", "name", "arguments"] {
-        members.remove(known);
-    }
-    let mut json = String::from(if is_custom {
+    let id = member("id").filter(|id| id.starts_with(prefix));
+    let is_new = id.is_some_and(|id| ids.is_new(id));
+    let mut json = String::with_capacity(192 + call.arguments().len());
+    json.push_str(if is_custom {
         r#"{"type":"custom_tool_call","call_id":"#
     } else {
         r#"{"type":"function_call","call_id":"#
@@ -256,36 +280,48 @@ fn function_call(call: &ToolCall, own: Option<Value>, ids: &mut HashSet<Cow<'_, 
     push_string(&mut json, &wire_id(call.id()));
     push_member(&mut json, "name", &tool_name(call.name()));
     if is_custom {
-        let input = input.as_ref().and_then(Value::as_str);
-        push_member(&mut json, "input", input.unwrap_or(call.arguments()));
+        push_member(
+            &mut json,
+            "input",
+            member("input").unwrap_or(call.arguments()),
+        );
     } else {
         push_member(&mut json, "arguments", call.arguments());
     }
-    push_members(&mut json, &members);
+    for (name, value) in members.into_iter().flatten() {
+        match (name.as_str(), value) {
+            ("id", Value::String(id)) if is_new => push_member(&mut json, "id", id),
+            ("id" | "type" | "call_id" | "name" | "arguments" | "input", _) => {}
+            _ => push_value(&mut json, name, value),
+        }
+    }
     json.push('}');
     json
 }
 
 fn push_members(json: &mut String, members: &Map<String, Value>) {
     for (name, value) in members {
-        json.push(',');
-        push_string(json, name);
-        json.push(':');
-        json.push_str(&value.to_string());
+        push_value(json, name, value);
     }
 }
 
+fn push_value(json: &mut String, name: &str, value: &Value) {
+    json.push(',');
+    push_string(json, name);
+    json.push(':');
+    json.push_str(&value.to_string());
+}
+
 /// The ids of the items that a message goes back as.
-pub(super) fn item_ids<'a>(message: &'a ChatMessage, writer: &Writer<'_>) -> Vec<Cow<'a, str>> {
+pub(super) fn item_ids<'a>(message: &'a ChatMessage, writer: &Writer<'_>) -> Vec<&'a str> {
     let contents = message.contents().iter();
     let ids = contents.filter_map(|content| {
-        if let Content::Unknown(_) = content {
-            let (own, _) = own_item(content, writer);
-            let id = own?.get("id")?.as_str()?.to_owned();
-            return Some(Cow::Owned(id));
-        }
-        let own = kept_data(content, writer)?.get(ITEM)?;
-        own.get("id")?.as_str().map(Cow::Borrowed)
+        let item = match content {
+            Content::Unknown(part) if part_owner(part)? == writer.rules.name => &part.value,
+            Content::Unknown(_) => return None,
+            content => kept_data(content, writer)?.get(ITEM)?,
+        };
+        item.get("id")?.as_str()
     });
     ids.collect()
 }

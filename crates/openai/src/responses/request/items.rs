@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::io::Write as _;
 use std::sync::Arc;
 
-use raf_core::{ChatMessage, Content, MessageRole, ToolResult};
+use raf_core::{ChatMessage, Content, MessageRole, ToolResult, all_differ};
 use raf_wire::{CallIds, call_id, part_owner, push_member, push_string};
 
-use super::assistant::{assistant, item_ids};
+use super::assistant::{Ids, assistant, item_ids};
 use super::parts::{prompt, push_part};
 use super::{KnownCall, Writer};
 use crate::request::is_media;
@@ -21,24 +20,62 @@ const NO_OUTPUT: &str = "(no output)";
 const LONGEST_CALL_ID: usize = 64;
 
 /// A call id as it goes over the wire.
-pub(super) fn wire_id(id: &str) -> String {
-    call_id(id, CallIds::UpTo(LONGEST_CALL_ID)).into_owned()
+pub(super) fn wire_id(id: &str) -> Cow<'_, str> {
+    call_id(id, CallIds::UpTo(LONGEST_CALL_ID))
 }
 
 /// Stands in a message's items for where the message is: they are rendered once and kept, wherever it
 /// comes to stand. JSON text has no such character.
-pub(super) const PLACE: u8 = 1;
+pub(super) const PLACE: char = '\u{1}';
+
+/// Items without the marks in them; where these stood follows behind the items, between two marks.
+fn without_marks(items: String) -> Arc<str> {
+    if !items.contains(PLACE) {
+        return items.into();
+    }
+    let mut plain = String::with_capacity(items.len() + 8);
+    let mut places = Vec::new();
+    for stretch in items.split(PLACE) {
+        plain.push_str(stretch);
+        places.push(plain.len().to_string());
+    }
+    // Behind the last stretch there is none.
+    places.pop();
+    plain.push(PLACE);
+    plain.push_str(&places.join(","));
+    plain.push(PLACE);
+    plain.into()
+}
 
 /// Appends the items of the message at a place.
 pub(super) fn push_items(text: &mut Vec<u8>, items: &str, at: usize) {
-    let items = items.as_bytes();
+    let marked = items.strip_suffix(PLACE);
+    let Some((items, places)) = marked.and_then(|items| items.rsplit_once(PLACE)) else {
+        text.extend_from_slice(items.as_bytes());
+        return;
+    };
+    let mut digits = [0; 20];
+    let digits = decimal(at, &mut digits);
     let mut from = 0;
-    for mark in memchr::memchr_iter(PLACE, items) {
-        text.extend_from_slice(&items[from..mark]);
-        write!(text, "{at}").expect("memory takes it");
-        from = mark + 1;
+    for place in places.split(',').filter_map(|place| place.parse().ok()) {
+        text.extend_from_slice(&items.as_bytes()[from..place]);
+        text.extend_from_slice(digits);
+        from = place;
     }
-    text.extend_from_slice(&items[from..]);
+    text.extend_from_slice(&items.as_bytes()[from..]);
+}
+
+/// A number's digits, written to the end of a buffer.
+fn decimal(mut number: usize, buffer: &mut [u8; 20]) -> &[u8] {
+    let mut start = buffer.len();
+    loop {
+        start -= 1;
+        buffer[start] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+        if number == 0 {
+            return &buffer[start..];
+        }
+    }
 }
 
 /// The messages' items, each message's as one text with commas between them; see [`push_items`].
@@ -47,71 +84,111 @@ pub(super) fn render(
     writer: &Writer<'_>,
     calls: &HashMap<&str, KnownCall>,
 ) -> Vec<Arc<str>> {
-    let mut seen: HashSet<Cow<'_, str>> = HashSet::new();
+    let is_plain = are_unique(messages, writer);
+    let mut seen = Ids::Seen(HashSet::new());
     let mut pieces = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
         let piece = match message.role() {
-            MessageRole::Tool => {
-                let results = message.tool_results();
-                let special = |result: &ToolResult| calls.contains_key(result.call_id());
-                if message.tool_results().any(special) {
-                    results
-                        .map(|result| output(result, writer, calls.get(result.call_id())))
-                        .collect::<Vec<_>>()
-                        .join(",")
-                        .into()
-                } else {
-                    kept(message, writer, |message| {
-                        let results = message.tool_results();
-                        let outputs = results.map(|result| output(result, writer, None));
-                        outputs.collect::<Vec<_>>().join(",").into()
-                    })
-                }
+            MessageRole::Tool if !calls.is_empty() => {
+                special_outputs(message, writer, calls).unwrap_or_else(|| kept(message, writer))
             }
-            MessageRole::Assistant => {
+            MessageRole::Assistant if !is_plain => {
                 let ids = item_ids(message, writer);
                 let mut own = HashSet::new();
-                let repeats = ids.iter().any(|id| seen.contains(id) || !own.insert(&**id));
+                let repeats = ids.iter().any(|id| seen.has(id) || !own.insert(*id));
                 let shell_calls = shell_calls(message, writer);
                 if repeats || !shell_calls.is_empty() {
                     let piece = assistant(message, writer, &mut seen);
                     let following = &messages[at + 1..];
-                    with_shell_outputs(piece, &shell_calls, following).into()
+                    without_marks(with_shell_outputs(piece, &shell_calls, following))
                 } else {
-                    seen.extend(ids);
-                    kept(message, writer, |message| {
-                        assistant(message, writer, &mut HashSet::new()).into()
-                    })
+                    for id in ids {
+                        seen.is_new(id);
+                    }
+                    kept(message, writer)
                 }
             }
-            _ => kept(message, writer, |message| prompt(message).into()),
+            _ => kept(message, writer),
         };
         pieces.push(piece);
     }
     pieces
 }
 
-fn kept(
+/// Whether no item id stands in two places, and nothing asks for an item of its own behind it: then each
+/// message is what it is by itself.
+fn are_unique(messages: &[ChatMessage], writer: &Writer<'_>) -> bool {
+    let mut ids: Vec<&str> = Vec::new();
+    for message in messages {
+        if message.is_plain_text() || message.role() != MessageRole::Assistant {
+            continue;
+        }
+        if !shell_calls(message, writer).is_empty() {
+            return false;
+        }
+        ids.extend(item_ids(message, writer));
+    }
+    all_differ(&mut ids)
+}
+
+/// The results of a message that answers a call which is not a function's under its own id.
+fn special_outputs(
     message: &ChatMessage,
     writer: &Writer<'_>,
-    render: impl FnOnce(&ChatMessage) -> Arc<str>,
-) -> Arc<str> {
+    calls: &HashMap<&str, KnownCall>,
+) -> Option<Arc<str>> {
+    let mut results = message.tool_results();
+    results
+        .any(|result| calls.contains_key(result.call_id()))
+        .then(|| outputs(message, writer, |id| calls.get(id)).into())
+}
+
+fn outputs<'a>(
+    message: &ChatMessage,
+    writer: &Writer<'_>,
+    known: impl Fn(&str) -> Option<&'a KnownCall>,
+) -> String {
+    let results = message.tool_results();
+    let mut json = String::new();
+    for result in results {
+        if !json.is_empty() {
+            json.push(',');
+        }
+        push_output(&mut json, result, writer, known(result.call_id()));
+    }
+    json
+}
+
+/// The items of a message by itself, rendered once where that can be kept.
+fn kept(message: &ChatMessage, writer: &Writer<'_>) -> Arc<str> {
+    let render = |message: &ChatMessage| match message.role() {
+        MessageRole::Tool => outputs(message, writer, |_| None).into(),
+        MessageRole::Assistant => {
+            without_marks(assistant(message, writer, &mut Ids::of_unique(message)))
+        }
+        _ => prompt(message).into(),
+    };
     match writer.render_key {
         Some(key) => message.rendered(key, render),
         None => render(message),
     }
 }
 
-fn output(result: &ToolResult, writer: &Writer<'_>, known: Option<&KnownCall>) -> String {
+fn push_output(
+    json: &mut String,
+    result: &ToolResult,
+    writer: &Writer<'_>,
+    known: Option<&KnownCall>,
+) {
     let is_custom = known.is_some_and(|known| known.is_custom);
-    let mut json = String::from(if is_custom {
+    json.push_str(if is_custom {
         r#"{"type":"custom_tool_call_output","call_id":"#
     } else {
         r#"{"type":"function_call_output","call_id":"#
     });
     match known {
-        Some(known) => push_string(&mut json, &known.wire_id),
-        None => push_string(&mut json, &wire_id(result.call_id())),
+        Some(known) => push_string(json, &known.wire_id),
+        None => push_string(json, &wire_id(result.call_id())),
     }
     json.push_str(r#","output":"#);
     let has_media = result.content().iter().any(is_media);
@@ -122,7 +199,7 @@ fn output(result: &ToolResult, writer: &Writer<'_>, known: Option<&KnownCall>) -
         }
         list.push_str("]}");
         json.push_str(&list);
-        return json;
+        return;
     }
     let texts: Vec<&str> = result
         .content()
@@ -134,11 +211,11 @@ fn output(result: &ToolResult, writer: &Writer<'_>, known: Option<&KnownCall>) -
         [] if has_media => Cow::Borrowed("(see the message that follows the tool results)"),
         [] if result.outcome().is_ok() => Cow::Borrowed(NO_OUTPUT),
         [] => Cow::Borrowed(result.outcome().default_text()),
+        [one] => Cow::Borrowed(one),
         _ => Cow::Owned(texts.join("\n")),
     };
-    push_string(&mut json, &text);
+    push_string(json, &text);
     json.push('}');
-    json
 }
 
 /// The calls that go back and that the caller answers with an item of its own, each once.
@@ -176,4 +253,22 @@ fn with_shell_outputs(mut piece: String, open: &[&str], following: &[ChatMessage
         }
     }
     piece
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLACE, push_items, without_marks};
+
+    #[test]
+    fn marks_become_the_place_of_the_message() {
+        for items in ["", "{}", "\u{1}", "a\u{1}b", "ä\u{1}\u{1},b\u{1}"] {
+            let piece = without_marks(items.to_owned());
+            for at in [0, 7, 4096] {
+                let mut text = b"[".to_vec();
+                push_items(&mut text, &piece, at);
+                let expected = items.replace(PLACE, &at.to_string());
+                assert_eq!(String::from_utf8(text).unwrap(), format!("[{expected}"));
+            }
+        }
+    }
 }

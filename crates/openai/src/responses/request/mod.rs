@@ -12,8 +12,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use raf_core::{
-    ChatClientRunOptions, ChatMessage, MessageRole, RenderKey, ResponseFormat, Result, normalise,
-    validate_history,
+    ChatClientRunOptions, ChatMessage, MessageRole, RenderKey, ResponseFormat, Result,
+    is_valid_history, normalise,
 };
 use raf_wire::{BodyWriter, Restore, ToolsCache};
 
@@ -69,7 +69,7 @@ pub(crate) fn build(
     let Writer { rules, model, .. } = *writer;
     let own = ResponsesRunOptions::of(options);
     let keeps_state = settings::keeps_state(&own, rules)?;
-    let messages: Cow<'_, [ChatMessage]> = if validate_history(messages).is_ok() {
+    let messages: Cow<'_, [ChatMessage]> = if is_valid_history(messages) {
         Cow::Borrowed(messages)
     } else {
         Cow::Owned(normalise(messages))
@@ -158,10 +158,11 @@ fn is_system(message: &ChatMessage) -> bool {
 }
 
 fn has_media(message: &ChatMessage) -> bool {
-    message.tool_results().any(|result| {
-        let mut contents = result.content().iter();
-        contents.any(crate::request::is_media)
-    })
+    !message.is_plain_text()
+        && message.tool_results().any(|result| {
+            let mut contents = result.content().iter();
+            contents.any(crate::request::is_media)
+        })
 }
 
 /// The text of the field `instructions`, or of a system message to add.
@@ -199,6 +200,7 @@ fn known_calls<'a>(
 ) -> HashMap<&'a str, KnownCall> {
     let mut known = HashMap::new();
     let calls = messages.iter().enumerate();
+    let calls = calls.filter(|(_, message)| !message.is_plain_text());
     let calls = calls.flat_map(|(at, message)| message.tool_calls().map(move |call| (at, call)));
     for (at, call) in calls {
         let is_held = at < held_until;
@@ -207,10 +209,12 @@ fn known_calls<'a>(
         let Some(item) = data.and_then(|data| data.data.get(ITEM)) else {
             continue;
         };
-        let is_custom = item["type"] == "custom_tool_call";
-        let held_id = item["call_id"].as_str().filter(|_| is_held);
+        let text = |name: &str| item.get(name)?.as_str();
+        let is_custom = text("type") == Some("custom_tool_call");
+        let held_id = is_held.then(|| text("call_id")).flatten();
         if is_custom || held_id.is_some_and(|id| id != call.id()) {
-            let wire_id = held_id.map_or_else(|| items::wire_id(call.id()), str::to_owned);
+            let own_id = || items::wire_id(call.id()).into_owned();
+            let wire_id = held_id.map_or_else(own_id, str::to_owned);
             known.insert(call.id(), KnownCall { is_custom, wire_id });
         }
     }

@@ -16,6 +16,7 @@ pub(super) fn check_media(messages: &[ChatMessage]) -> Result<()> {
     for content in messages
         .iter()
         .filter(is_sent)
+        .filter(|message| !message.is_plain_text())
         .flat_map(ChatMessage::contents)
     {
         let fault = match content {
