@@ -271,3 +271,23 @@ async fn h1_the_deadline_of_a_leg_does_not_wait_for_its_store_either() {
     let done = bench.recovered(&bench.client).await;
     check(&bench, &done.messages, &[], "behind its deadline");
 }
+
+#[tokio::test(start_paused = true)]
+async fn i8_a_sign_of_life_that_hangs_gives_way_to_the_next() {
+    let lease = Duration::from_secs(30);
+    let store: Arc<dyn IRunStore> = Arc::new(InMemoryRunStore::new().with_durable(true));
+    let faulty = FaultyRunStore::new(store).with_lease(lease);
+    faulty.hang_renewals(2);
+    let book = ScriptedTool::new("book");
+    let almost_two = Duration::from_secs(58);
+    let book = book.always(Behaviour::text("booked").after_sleep(almost_two));
+    let client = client(&Arc::new(book));
+    let options = ChatClientRunOptions::new()
+        .with_run_store(Arc::new(faulty.clone()))
+        .with_run_id("r".into());
+    let input = [ChatMessage::user("book it")];
+    let done = client.get_response(&input, options).await.unwrap();
+    assert_eq!(done.finish_reason, FinishReason::Stop);
+    // Two rounds of almost two leases each: one in each third of a lease, or two thirds behind one that hangs.
+    assert!(faulty.renewals() >= 9, "{} renewals", faulty.renewals());
+}

@@ -40,8 +40,8 @@ pub enum RecordWrite {
 }
 
 /// Another store whose writes fail or hang, some of them: the n-th, or the next of a kind. Writes are `create`,
-/// `save`, `append`, `claim`, `release`, `answer`, `forget_answer` and `remember`; signs of life and
-/// reads never fail.
+/// `save`, `append`, `claim`, `release`, `answer`, `forget_answer` and `remember`; reads never fail, and signs
+/// of life only hang.
 #[derive(Clone, Debug)]
 pub struct FaultyRunStore {
     inner: Arc<dyn IRunStore>,
@@ -50,6 +50,9 @@ pub struct FaultyRunStore {
     failed: Arc<AtomicU64>,
     faults: Arc<Mutex<Faults>>,
     hangs: Latch,
+    lease: Option<Duration>,
+    renewals: Arc<AtomicU64>,
+    hanging_renewals: Arc<AtomicU64>,
     clock_stands: bool,
 }
 
@@ -89,6 +92,9 @@ impl FaultyRunStore {
             failed: Arc::default(),
             faults: Arc::default(),
             hangs: Latch::new(),
+            lease: None,
+            renewals: Arc::default(),
+            hanging_renewals: Arc::default(),
             clock_stands: false,
         }
     }
@@ -111,6 +117,22 @@ impl FaultyRunStore {
     pub fn with_standing_clock(mut self, stands: bool) -> Self {
         self.clock_stands = stands;
         self
+    }
+
+    /// Says that a claim lasts this long without a sign of life. Default: what the store says itself.
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// The next so many signs of life hang: they are to be dropped.
+    pub fn hang_renewals(&self, renewals: u64) {
+        self.hanging_renewals.store(renewals, Ordering::SeqCst);
+    }
+
+    /// How many signs of life were given, those that hang included.
+    pub fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::SeqCst)
     }
 
     /// The write of this number fails, counted from 0 over the life of the store; one alone.
@@ -266,7 +288,7 @@ impl IRunStore for FaultyRunStore {
     }
 
     fn lease(&self) -> Option<Duration> {
-        self.inner.lease()
+        self.lease.or_else(|| self.inner.lease())
     }
 
     async fn append(
@@ -291,6 +313,14 @@ impl IRunStore for FaultyRunStore {
     }
 
     async fn renew(&self, run_id: &RunId, claim: &RunClaim) -> Result<bool> {
+        self.renewals.fetch_add(1, Ordering::SeqCst);
+        let hanging = &self.hanging_renewals;
+        let left = hanging.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+            left.checked_sub(1)
+        });
+        if left.is_ok() {
+            return std::future::pending().await;
+        }
         self.work(self.inner.renew(run_id, claim)).await
     }
 
