@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use raf_core::{
-    AgentResponseUpdate, AnswerOutcome, ChatClientRunOptions, ChatMessage, ISession, MessageRole,
-    RunId, Session, ToolApprovalResponse, ToolOutcome, validate_history,
+    AgentResponseUpdate, AnswerOutcome, CancellationToken, ChatClientRunOptions, ChatMessage,
+    ISession, MessageRole, RunId, Session, ToolApprovalResponse, ToolOutcome, validate_history,
 };
 use raf_framework::{
     AgentRequest, AgentResumer, AgentRuntime, PassOptions, RunProgress, RunStoreOptionsExt,
     resume_open_runs,
 };
-use raf_testing::{Reply, ScriptedChatClient, ScriptedRequest, ScriptedTool};
+use raf_testing::{Behaviour, Reply, ScriptedChatClient, ScriptedRequest, ScriptedTool};
+
+use raf_tools::ToolRegistry;
 
 use crate::work::{self, AHEAD, ANSWER, LEASE};
 use raf_tests::backend::{Backend, Stores};
@@ -72,6 +74,65 @@ pub(crate) async fn and_its_user_writes_on(backend: &Backend) {
         last += 1;
     }
     assert!(last > ROUNDS);
+}
+
+/// It is cancelled while one call runs and another waits for a yes; its process dies as soon as the user is
+/// told that the other one was not started. That stands: nobody is asked for it again.
+pub(crate) async fn behind_a_call_that_was_cancelled(backend: &Backend) {
+    let mut told = 0;
+    for last in 0.. {
+        let id = format!("cancelled-{last}");
+        let run = Run::begin(backend, &id, true).await;
+        let token = CancellationToken::new();
+        let options = work::options(&run.stores.runs, &run.id).with_cancellation(token.clone());
+        let request = AgentRequest::new("Pay.")
+            .with_options(options)
+            .in_session(run.session(&run.stores));
+        let updates: Vec<_> = agent_that_looks(&run.pay, Behaviour::until_cancelled())
+            .run(request)
+            .inspect(|update| {
+                if let Ok(AgentResponseUpdate::ToolStarted { .. }) = update {
+                    token.cancel();
+                }
+            })
+            .take(last + 1)
+            .collect()
+            .await;
+        let was_not = ToolOutcome::Cancelled { started: false };
+        let transcript = run.transcript(&run.stores).await;
+        let is_told = outcomes(&transcript).any(|outcome| outcome == was_not);
+
+        let agent = agent_that_looks(&run.pay, Behaviour::text("seen"));
+        let resumer = AgentResumer::new(agent, run.elsewhere.sessions.clone());
+        let passed = resume_open_runs(&run.elsewhere.runs, &resumer, PassOptions::new()).await;
+        let passed = passed.expect("the store");
+        let asked = run.elsewhere.runs.list_pending(None).await.expect("them");
+        if is_told {
+            told += usize::from(!passed.is_empty());
+            assert_eq!(asked, []);
+            let transcript = run.transcript(&run.elsewhere).await;
+            assert_eq!(outcomes(&transcript).count(), 2, "{transcript:?}");
+            assert!(work::is_closed(&run.elsewhere.runs, &run.id).await);
+        }
+        assert_eq!(run.pay.log().entries(), 0, "nobody said yes");
+        if updates.len() <= last {
+            break;
+        }
+        // The next process has a list of its own.
+        for pending in asked {
+            let no =
+                ToolApprovalResponse::deny(pending.pending.request_id().expect("a request"), "");
+            let answered = run.elsewhere.runs.answer(&no).await;
+            assert_eq!(answered.expect("the store"), AnswerOutcome::Kept);
+            resume_open_runs(&run.elsewhere.runs, &resumer, PassOptions::new())
+                .await
+                .expect("the store");
+        }
+    }
+    assert!(
+        told > 0,
+        "some process died behind it and before its run's end"
+    );
 }
 
 struct Run {
@@ -184,6 +245,27 @@ impl Run {
 
 fn agent(pay: &Arc<ScriptedTool>) -> AgentRuntime {
     let agent = AgentRuntime::builder(model()).tools(work::tools(pay));
+    agent.build().expect("an agent")
+}
+
+/// Looks and pays at once, then answers.
+fn agent_that_looks(pay: &Arc<ScriptedTool>, look: Behaviour) -> AgentRuntime {
+    let look = Arc::new(ScriptedTool::new("look").always(look));
+    let tools = ToolRegistry::builder()
+        .with_shared_tool(look)
+        .with_shared_tool(pay.clone());
+    let model =
+        ScriptedChatClient::always(Reply::from_fn(|request: &ScriptedRequest| match outcomes(
+            &request.messages,
+        )
+        .count()
+        {
+            0 => Reply::new()
+                .call("c0", "look", "{}")
+                .call("c1", "pay", "{}"),
+            _ => Reply::text(ANSWER),
+        }));
+    let agent = AgentRuntime::builder(model).tools(tools.build().expect("tools"));
     agent.build().expect("an agent")
 }
 

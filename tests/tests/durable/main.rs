@@ -20,7 +20,7 @@ use raf_tests::backend::Backend;
 
 type Test = fn(&Backend) -> LocalBoxFuture<'_, ()>;
 
-const TESTS: [(&str, Test); 18] = [
+const TESTS: [(&str, Test); 19] = [
     ("i8_two_open_runs_of_one_session_are_refused", |backend| {
         Box::pin(sessions::two_runs_of_one(backend, BusyPolicy::Refuse))
     }),
@@ -48,6 +48,10 @@ const TESTS: [(&str, Test); 18] = [
     (
         "i7_a_session_s_gated_run_dies_behind_each_update",
         |backend| Box::pin(dropped::behind_each_update_of_a_gated_run(backend)),
+    ),
+    (
+        "i7_a_call_that_was_cancelled_is_not_asked_for_again",
+        |backend| Box::pin(dropped::behind_a_call_that_was_cancelled(backend)),
     ),
     (
         "i7_a_session_s_run_dies_and_its_user_writes_on",

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raf_core::{
-    CallStatus, ChatMessage, Error, ErrorKind, Occurrence, Result, RunRecord, StepEvent,
-    ToolOutcome, ToolResult,
+    CallStatus, ChatMessage, ClosedReason, Error, ErrorKind, Occurrence, Result, RunRecord,
+    Settlement, StepEvent, ToolOutcome, ToolResult,
 };
-use raf_tools::{CallState, NestedReport, OpenBatch, SettledCall, ToolSet};
+use raf_tools::{CallState, NestedReport, OpenBatch, ResultDigest, SettledCall, ToolSet};
 
 use super::value::Outcome;
 use crate::function_invoking::leg::Leg;
@@ -125,16 +125,50 @@ impl InFlight {
     }
 }
 
+/// Takes from the transcript which calls of an interrupted batch were said not to have been started: who
+/// settled them died before that was kept. They stay so: nobody may be told that a call had no effect, and then
+/// have it run.
+pub(super) fn settle_as_shown(leg: &Leg, record: &mut RunRecord) {
+    let mut requests = Vec::new();
+    for call in &mut record.calls {
+        if matches!(call.status, CallStatus::Settled { .. }) {
+            continue;
+        }
+        let occurrence = Occurrence::new(record.round, call.position);
+        let Some(outcome) = shown(leg, occurrence).map(ToolResult::outcome) else {
+            continue;
+        };
+        if !matches!(
+            outcome,
+            ToolOutcome::Cancelled { started: false } | ToolOutcome::Skipped { .. }
+        ) {
+            continue;
+        }
+        requests.extend(call.status.request_ids().map(str::to_owned));
+        call.status = CallStatus::Settled {
+            outcome,
+            digest: ResultDigest::of(outcome, "").value(),
+            result: None,
+        };
+    }
+    for request_id in requests {
+        record.settle(&request_id, Settlement::Closed(ClosedReason::Cancelled));
+    }
+}
+
 /// Whether the transcript has the result of a call of its last reply that asks for calls.
 fn is_shown(leg: &Leg, occurrence: Occurrence) -> bool {
+    shown(leg, occurrence).is_some()
+}
+
+fn shown(leg: &Leg, occurrence: Occurrence) -> Option<&ToolResult> {
     let transcript = leg.input().iter().chain(leg.new_messages());
     let asks = |message: &&ChatMessage| message.tool_calls().next().is_some();
     transcript
         .rev()
         .take_while(|message| !asks(message))
         .flat_map(ChatMessage::tool_results)
-        .filter_map(ToolResult::occurrence)
-        .any(|shown| shown == occurrence)
+        .find(|result| result.occurrence() == Some(occurrence))
 }
 
 /// Reports results again that a record has and nobody was shown: the leg that made them ended first.

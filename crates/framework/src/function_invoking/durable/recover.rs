@@ -8,7 +8,7 @@ use raf_core::{
 use raf_tools::NestedReport;
 use serde::de::DeserializeOwned;
 
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, settle_as_shown};
 use super::in_hand;
 use super::value::Outcome;
 use crate::function_invoking::leg::Leg;
@@ -157,6 +157,7 @@ pub(in crate::function_invoking) async fn recover(
     save_first(leg, &durable, record, &mut recovered.in_flight).await?;
     if record.working {
         recovered.used = recovered.in_flight.lay_over(leg, record);
+        settle_as_shown(leg, record);
     } else {
         recovered.in_flight.clear();
     }
