@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::error::Result;
@@ -97,15 +98,20 @@ impl ChatClientMetadata {
 
 macro_rules! forward {
     ($($pointer:ident),*) => {$(
-        #[async_trait]
         #[deny(clippy::missing_trait_methods)]
         impl<C: IChatClient + ?Sized> IChatClient for $pointer<C> {
-            async fn run(
-                &self,
-                messages: &[ChatMessage],
+            // As `async_trait` writes it: the future is handed on, not put into another one.
+            fn run<'client, 'messages, 'run>(
+                &'client self,
+                messages: &'messages [ChatMessage],
                 options: ChatClientRunOptions,
-            ) -> Result<UpdateStream> {
-                (**self).run(messages, options).await
+            ) -> BoxFuture<'run, Result<UpdateStream>>
+            where
+                'client: 'run,
+                'messages: 'run,
+                Self: 'run,
+            {
+                (**self).run(messages, options)
             }
 
             fn metadata(&self) -> ChatClientMetadata {

@@ -28,9 +28,10 @@ impl<T> Emitter<T> {
     ///
     /// Cancel-safety: an item that was handed over stays handed over. It is at the first poll, unless
     /// the item before it, whose future was dropped, still waits for the consumer.
-    pub async fn emit(&mut self, item: T) {
+    pub fn emit(&mut self, item: T) -> impl Future<Output = ()> + use<'_, T> {
         let mut item = Some(item);
-        poll_fn(|_| {
+        // Not an async function: an argument of one stands twice in its state.
+        poll_fn(move |_| {
             let mut slot = lock(&self.0);
             if slot.is_some() {
                 return Poll::Pending;
@@ -41,7 +42,6 @@ impl<T> Emitter<T> {
             *slot = Some(item);
             Poll::Pending
         })
-        .await;
     }
 }
 

@@ -97,19 +97,19 @@ impl ToolContext {
 
     /// A context with more than a call id.
     pub fn builder(call_id: impl Into<String>, tool_name: impl Into<String>) -> ToolContextBuilder {
-        ToolContextBuilder(Inner {
+        ToolContextBuilder {
             call_id: call_id.into(),
             tool_name: tool_name.into(),
-            run_id: RunId::from("detached"),
+            run_id: None,
             parent_run_id: None,
             occurrence: Occurrence::new(0, 0),
             attempt: 1,
-            cancellation: Cancellation::new(),
-            extensions: Extensions::new(),
+            cancellation: None,
+            extensions: None,
             progress: None,
             nested: None,
             resumption: None,
-        })
+        }
     }
 
     /// The label that the model gave the call.
@@ -228,7 +228,19 @@ impl fmt::Debug for ToolContext {
 }
 
 /// Builds a [`ToolContext`].
-pub struct ToolContextBuilder(Inner);
+pub struct ToolContextBuilder {
+    call_id: String,
+    tool_name: String,
+    run_id: Option<RunId>,
+    parent_run_id: Option<RunId>,
+    occurrence: Occurrence,
+    attempt: u32,
+    cancellation: Option<Cancellation>,
+    extensions: Option<Extensions>,
+    progress: Option<ProgressSink>,
+    nested: Option<NestedSink>,
+    resumption: Option<Resumption>,
+}
 
 impl fmt::Debug for ToolContextBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,43 +251,43 @@ impl fmt::Debug for ToolContextBuilder {
 impl ToolContextBuilder {
     /// Sets the run.
     pub fn run_id(mut self, id: RunId) -> Self {
-        self.0.run_id = id;
+        self.run_id = Some(id);
         self
     }
 
     /// Sets the run that the run is nested in.
     pub fn parent_run_id(mut self, id: Option<RunId>) -> Self {
-        self.0.parent_run_id = id;
+        self.parent_run_id = id;
         self
     }
 
     /// Sets the place of the call.
     pub fn occurrence(mut self, occurrence: Occurrence) -> Self {
-        self.0.occurrence = occurrence;
+        self.occurrence = occurrence;
         self
     }
 
     /// Sets which entry this is, from 1.
     pub fn attempt(mut self, attempt: u32) -> Self {
-        self.0.attempt = attempt;
+        self.attempt = attempt;
         self
     }
 
     /// Sets what says when to stop.
     pub fn cancellation(mut self, cancellation: Cancellation) -> Self {
-        self.0.cancellation = cancellation;
+        self.cancellation = Some(cancellation);
         self
     }
 
     /// Sets the per-run things.
     pub fn extensions(mut self, extensions: Extensions) -> Self {
-        self.0.extensions = extensions;
+        self.extensions = Some(extensions);
         self
     }
 
     /// Sets where progress goes. It must not block.
     pub fn progress(mut self, sink: impl Fn(Content) + Send + Sync + 'static) -> Self {
-        self.0.progress = Some(Arc::new(sink));
+        self.progress = Some(Arc::new(sink));
         self
     }
 
@@ -286,18 +298,30 @@ impl ToolContextBuilder {
         report: Arc<Mutex<NestedReport>>,
     ) -> Self {
         let updates = Arc::new(updates);
-        self.0.nested = Some(NestedSink { updates, report });
+        self.nested = Some(NestedSink { updates, report });
         self
     }
 
     /// Says that an earlier entry was interrupted.
     pub fn resumption(mut self, resumption: Option<Resumption>) -> Self {
-        self.0.resumption = resumption;
+        self.resumption = resumption;
         self
     }
 
     /// The context.
     pub fn build(self) -> ToolContext {
-        ToolContext(Arc::new(self.0))
+        ToolContext(Arc::new(Inner {
+            call_id: self.call_id,
+            tool_name: self.tool_name,
+            run_id: self.run_id.unwrap_or_else(|| RunId::from("detached")),
+            parent_run_id: self.parent_run_id,
+            occurrence: self.occurrence,
+            attempt: self.attempt,
+            cancellation: self.cancellation.unwrap_or_default(),
+            extensions: self.extensions.unwrap_or_default(),
+            progress: self.progress,
+            nested: self.nested,
+            resumption: self.resumption,
+        }))
     }
 }

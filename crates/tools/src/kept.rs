@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use raf_core::{Error, Result, ToolDeclaration, TrustLabel};
 
 use crate::context::ToolContext;
@@ -68,19 +68,23 @@ impl std::fmt::Debug for KeptTool {
     }
 }
 
-#[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl ITool for KeptTool {
     fn declaration(&self) -> &ToolDeclaration {
         &self.declaration
     }
 
-    async fn call(
-        &self,
+    // As `async_trait` writes it: the future is handed on, not put into another one.
+    fn call<'tool, 'call>(
+        &'tool self,
         context: ToolContext,
         arguments: ToolArguments,
-    ) -> std::result::Result<ToolOutput, ToolError> {
-        self.inner.call(context, arguments).await
+    ) -> BoxFuture<'call, std::result::Result<ToolOutput, ToolError>>
+    where
+        'tool: 'call,
+        Self: 'call,
+    {
+        self.inner.call(context, arguments)
     }
 
     fn name(&self) -> &str {

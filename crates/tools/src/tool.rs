@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use raf_core::{ToolDeclaration, TrustLabel};
 use serde_json::{Map, Value};
 
@@ -66,19 +67,23 @@ pub trait ITool: Debug + Send + Sync {
     }
 }
 
-#[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<T: ITool + ?Sized> ITool for Arc<T> {
     fn declaration(&self) -> &ToolDeclaration {
         (**self).declaration()
     }
 
-    async fn call(
-        &self,
+    // As `async_trait` writes it: the future is handed on, not put into another one.
+    fn call<'tool, 'call>(
+        &'tool self,
         context: ToolContext,
         arguments: ToolArguments,
-    ) -> Result<ToolOutput, ToolError> {
-        (**self).call(context, arguments).await
+    ) -> BoxFuture<'call, Result<ToolOutput, ToolError>>
+    where
+        'tool: 'call,
+        Self: 'call,
+    {
+        (**self).call(context, arguments)
     }
 
     fn name(&self) -> &str {

@@ -53,7 +53,7 @@ impl Counters {
         {
             return CallBudget::RunUsedUp;
         }
-        let counters = self.tools.entry(tool.to_owned()).or_default();
+        let counters = counters_of(&mut self.tools, tool);
         if full(counters.calls, options.max_calls_per_tool) {
             return CallBudget::ToolUsedUp;
         }
@@ -118,7 +118,7 @@ impl Counters {
         for (tool, outcome) in results {
             any = true;
             failed |= outcome.is_error();
-            let counters = self.tools.entry(tool.to_owned()).or_default();
+            let counters = counters_of(&mut self.tools, tool);
             match outcome {
                 ToolOutcome::Ok => {
                     counters.invalid = 0;
@@ -171,6 +171,17 @@ impl Counters {
     pub(super) fn is_last_round(&self, options: &FunctionInvokingOptions) -> bool {
         self.rounds + 1 >= options.max_rounds
     }
+}
+
+/// Those of a tool. Its name is copied once, and not for each call.
+fn counters_of<'a>(
+    tools: &'a mut BTreeMap<String, ToolCounters>,
+    tool: &str,
+) -> &'a mut ToolCounters {
+    if !tools.contains_key(tool) {
+        tools.insert(tool.to_owned(), ToolCounters::default());
+    }
+    tools.get_mut(tool).expect("it was inserted")
 }
 
 /// The end that follows when calls were over the run's budget.

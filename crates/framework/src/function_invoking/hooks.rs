@@ -9,6 +9,7 @@ use futures::FutureExt;
 use raf_core::{ChatClientRunOptions, ChatMessage, Content, RunId, ToolCall, ToolResult, Usage};
 
 use super::leg::Leg;
+use super::round::Request;
 use super::run::Stop;
 
 /// Looks into a run at four places, and may change a request, veto calls, or end the run.
@@ -132,21 +133,17 @@ pub(super) enum HooksEnd {
 type Hooks = [std::sync::Arc<dyn IRunHook>];
 
 /// Lets the hooks change a request.
-pub(super) async fn before_request(
-    hooks: &Hooks,
-    leg: &Leg,
-    messages: &mut Vec<ChatMessage>,
-    options: &mut ChatClientRunOptions,
-) -> HooksEnd {
+pub(super) async fn before_request(hooks: &Hooks, leg: &Leg, sent: &mut Request) -> HooksEnd {
     if hooks.is_empty() {
         return HooksEnd::GoOn;
     }
-    let mut request = HookRequest {
+    // Boxed: most runs have no hook, and it would stand in the state of each.
+    let mut request = Box::new(HookRequest {
         run_id: leg.run.id.clone(),
         round: leg.run.counters.rounds,
-        messages: std::mem::take(messages),
-        options: std::mem::take(options),
-    };
+        messages: std::mem::take(&mut sent.messages),
+        options: std::mem::take(&mut sent.options),
+    });
     let mut end = HooksEnd::GoOn;
     for hook in hooks {
         end = guarded(leg, hook.before_request(&mut request)).await;
@@ -154,8 +151,8 @@ pub(super) async fn before_request(
             break;
         }
     }
-    *messages = raf_core::normalise(&request.messages);
-    *options = request.options;
+    sent.messages = raf_core::normalise(&request.messages);
+    sent.options = request.options;
     end
 }
 

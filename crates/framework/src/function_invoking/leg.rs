@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use raf_core::{
     AbandonedCall, AgentResponseUpdate, ApprovalRequest, Cancellation, ChatClientRunOptions,
     ChatMessage, Emitter, Error, Finish, FinishReason, IRunStore, LegSnapshot, MessageRole,
@@ -76,10 +77,12 @@ pub(super) struct Leg {
 impl Leg {
     pub(super) fn new(
         input: Vec<ChatMessage>,
-        mut options: ChatClientRunOptions,
+        options: Box<ChatClientRunOptions>,
         store: Arc<dyn IRunStore>,
         out: Emitter<AgentResponseUpdate>,
     ) -> Self {
+        // Unboxed here: the box would live as long as a stream that takes it apart.
+        let mut options = *options;
         // They are this run's alone: nothing that it calls may see them.
         let context = options.extensions.remove::<RequestContext>();
         let inbox = options.extensions.remove::<MessageInbox>();
@@ -129,18 +132,23 @@ impl Leg {
     }
 
     /// Folds an update into the transcript, then hands it to the consumer.
-    pub(super) async fn emit(&mut self, update: AgentResponseUpdate) {
+    pub(super) fn emit(
+        &mut self,
+        update: AgentResponseUpdate,
+    ) -> impl Future<Output = ()> + Send + use<'_> {
         self.fold.push(&update);
-        self.out.emit(update).await;
+        self.out.emit(update)
     }
 
     /// Emits the outcome of a call that is settled without a body.
-    pub(super) async fn settle(&mut self, settled: SettledCall) {
+    pub(super) fn settle(
+        &mut self,
+        settled: SettledCall,
+    ) -> impl Future<Output = ()> + Send + use<'_> {
         self.emit(AgentResponseUpdate::ToolCalled {
             occurrence: settled.occurrence,
             result: settled.result,
         })
-        .await;
     }
 
     /// Ends the open message, if there is one.
@@ -343,7 +351,11 @@ impl Leg {
     }
 
     /// The terminal item of a leg that ends well.
-    pub(super) async fn finish(&mut self, reason: FinishReason, paused: Option<PausedRun>) {
+    pub(super) fn finish(
+        &mut self,
+        reason: FinishReason,
+        paused: Option<PausedRun>,
+    ) -> impl Future<Output = ()> + Send + use<'_> {
         let mut finish = Finish::new(reason).with_usage(self.usage.clone());
         finish.run_id = Some(self.run.id.clone());
         finish.run_usage.clone_from(&self.run.usage);
@@ -351,7 +363,7 @@ impl Leg {
         finish.pending.clone_from(&self.pending);
         finish.abandoned.clone_from(&self.abandoned);
         finish.paused_run = paused;
-        self.emit(AgentResponseUpdate::finish(finish)).await;
+        self.emit(AgentResponseUpdate::finish(finish))
     }
 
     /// A failure with everything that the leg had done: transcript, usage, open calls.
@@ -370,11 +382,10 @@ impl Leg {
 
 /// Completes when token, flag or deadline says stop.
 pub(super) async fn stopped(cancellation: Cancellation, deadline: Option<Instant>) -> Stop {
-    let late = async {
-        match deadline {
-            Some(deadline) => tokio::time::sleep_until(deadline).await,
-            None => std::future::pending().await,
-        }
+    // Boxed: most runs have no deadline.
+    let late: BoxFuture<'_, ()> = match deadline {
+        Some(deadline) => Box::pin(tokio::time::sleep_until(deadline)),
+        None => Box::pin(std::future::pending()),
     };
     tokio::select! {
         biased;

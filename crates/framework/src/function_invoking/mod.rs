@@ -146,7 +146,7 @@ impl IChatClient for FunctionInvokingChatClient {
             let store = options
                 .run_store()
                 .unwrap_or_else(|| Arc::clone(&client.options().run_store));
-            let mut leg = Leg::new(messages, *options, store, out);
+            let mut leg = Leg::new(messages, options, store, out);
             leg.in_hand = Arc::clone(&client.shared.in_hand);
             // OpenTelemetry GenAI semantic conventions, "Invoke agent span".
             let span = tracing::info_span!(

@@ -87,24 +87,26 @@ pub(super) fn forbids_calls(request: &ChatClientRunOptions, wanted: Option<&Tool
     choice == Some(&ToolChoice::None)
 }
 
+/// What is sent. Boxed where it is handed on: as it is, it would stand in the state of each future that it
+/// passes through, and of all around, for as long as the reply takes.
+pub(super) struct Request {
+    pub(super) messages: Vec<ChatMessage>,
+    pub(super) options: ChatClientRunOptions,
+}
+
+impl Request {
+    /// Its parts. The box is gone then: in an async function it would live as long as the reply.
+    fn into_parts(self: Box<Self>) -> (Vec<ChatMessage>, ChatClientRunOptions) {
+        (self.messages, self.options)
+    }
+}
+
 /// Makes one model request.
-pub(super) fn request(
+pub(super) async fn exchange(
     inner: &Arc<dyn IChatClient>,
     leg: &mut Leg,
-    messages: Vec<ChatMessage>,
-    options: ChatClientRunOptions,
-) -> impl Future<Output = Reply> + Send {
-    exchange(inner, leg, Box::new(Request { messages, options }))
-}
-
-/// What is sent. Boxed: as it is, it would stand in the state of each future that it passes through, and
-/// of all around, for as long as the reply takes.
-struct Request {
-    messages: Vec<ChatMessage>,
-    options: ChatClientRunOptions,
-}
-
-async fn exchange(inner: &Arc<dyn IChatClient>, leg: &mut Leg, request: Box<Request>) -> Reply {
+    request: Box<Request>,
+) -> Reply {
     let round = leg.run.counters.rounds;
     leg.run.counters.rounds += 1;
     leg.first_request = false;
@@ -161,7 +163,7 @@ impl Forward {
     ) -> ReplyEnd {
         let mut stopped = Box::pin(leg.stopped());
         let mut updates = {
-            let Request { messages, options } = *request;
+            let (messages, options) = request.into_parts();
             let opened = inner.run(&messages, options).instrument(span.clone());
             let opened = tokio::select! {
                 biased;
@@ -252,14 +254,14 @@ impl Forward {
             AgentResponseUpdate::ToolCallArgs { position, .. }
                 if self.current == Some(*position) => {}
             AgentResponseUpdate::ToolCallArgs { position, .. } => {
-                self.begin(leg, *position, ToolCallHead::default()).await;
+                self.begin(leg, *position, ToolCallHead::default).await;
                 if self.whole.contains(position) {
                     return;
                 }
                 self.current = Some(*position);
             }
             AgentResponseUpdate::ToolCallEnd { position, call } => {
-                let head = ToolCallHead::new(call.id(), call.name());
+                let head = || ToolCallHead::new(call.id(), call.name());
                 self.begin(leg, *position, head).await;
                 self.current = None;
                 if !self.whole.insert(*position) {
@@ -281,10 +283,10 @@ impl Forward {
     }
 
     /// Begins a call whose beginning the provider left out.
-    async fn begin(&mut self, leg: &mut Leg, position: u32, head: ToolCallHead) {
+    async fn begin(&mut self, leg: &mut Leg, position: u32, head: impl FnOnce() -> ToolCallHead) {
         open(leg).await;
         if self.begun.insert(position) {
-            let call = Box::new(head);
+            let call = Box::new(head());
             leg.emit(AgentResponseUpdate::ToolCallStart { position, call })
                 .await;
         }

@@ -189,7 +189,8 @@ impl Terminal {
         let Some(mut observation) = Observation::begin(&self.options, &context, &arguments) else {
             return tool.call(context, arguments).await;
         };
-        let body = AssertUnwindSafe(tool.call(context, arguments)).catch_unwind();
+        let body = async move { tool.call(context, arguments).await };
+        let body = AssertUnwindSafe(body).catch_unwind();
         match body.await {
             Ok(result) => observation.end(result),
             Err(payload) => {

@@ -7,10 +7,15 @@ use raf_core::Cancellation;
 /// Completes when token or flag says stop. A flag is looked at every
 /// [`Cancellation::FLAG_INTERVAL_MS`].
 pub async fn cancelled(cancellation: &Cancellation) {
-    if !cancellation.has_flag() {
+    if cancellation.has_flag() {
+        // Boxed: few runs have a flag, and its timer would stand in the state of all.
+        Box::pin(flagged(cancellation)).await;
+    } else {
         cancellation.token().cancelled().await;
-        return;
     }
+}
+
+async fn flagged(cancellation: &Cancellation) {
     let interval = Duration::from_millis(Cancellation::FLAG_INTERVAL_MS);
     while !cancellation.is_cancelled() {
         tokio::select! {

@@ -16,7 +16,7 @@ use crate::function_invoking::hooks::{self, HooksEnd};
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::options::FunctionInvokingOptions;
 use crate::function_invoking::plan::{self, ReplyKind};
-use crate::function_invoking::round::{self, Reply, ReplyEnd};
+use crate::function_invoking::round::{self, Reply, ReplyEnd, Request};
 use crate::function_invoking::run::Stop;
 use crate::function_invoking::steer::{fill, hook_end, nudge};
 use crate::function_invoking::tools::known_tools;
@@ -68,15 +68,17 @@ impl LegStep for Ask<'_> {
             leg.first_request,
             options.keep_forcing,
         );
-        let mut request = round::request_options(&leg.options, &tools, choice.clone());
+        let mut request = Box::new(Request {
+            messages: leg.request_messages(),
+            options: round::request_options(&leg.options, &tools, choice.clone()),
+        });
         leg.tools = Some(tools);
-        let mut messages = leg.request_messages();
-        match hooks::before_request(&options.hooks, leg, &mut messages, &mut request).await {
+        match hooks::before_request(&options.hooks, leg, &mut request).await {
             HooksEnd::GoOn => {}
             end => return Ok(Asked::End(hook_end(leg, &[], round, end).await)),
         }
-        let forbidden = round::forbids_calls(&request, choice.as_ref());
-        let reply = round::request(self.client.inner(), leg, messages, request).await;
+        let forbidden = round::forbids_calls(&request.options, choice.as_ref());
+        let reply = round::exchange(self.client.inner(), leg, request).await;
         let calls = reply.calls();
         if let ReplyEnd::Whole { usage, .. } = &reply.end {
             let contents = &reply.contents;

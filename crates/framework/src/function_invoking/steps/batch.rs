@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use raf_core::{Error, ErrorKind, FinishReason, IStepRecorder, Result, RunRecord, Step, StepEvent};
+use raf_core::{
+    Error, ErrorKind, FinishReason, IStepHost, IStepRecorder, Result, RunRecord, Step, StepEvent,
+};
 use raf_tools::OpenBatch;
 
 use super::{kept, written};
@@ -127,9 +129,16 @@ pub(in crate::function_invoking) async fn batch(
     leg: &mut Leg,
     work: BatchWork<'_>,
 ) -> Result<BatchEnd> {
-    let end = hosted(leg, work).await?;
+    // Boxed, each: they are large, and a run is seldom in one of them.
+    let end = match &leg.steps {
+        None => Box::pin(work.enter(leg, None, Vec::new())).await?,
+        Some(steps) => {
+            let host = Arc::clone(&steps.host);
+            Box::pin(hosted(leg, work, host)).await?
+        }
+    };
     if matches!(end, BatchEnd::Pause(_)) {
-        pause::announce(leg).await;
+        Box::pin(pause::announce(leg)).await;
     }
     Ok(end)
 }
@@ -158,11 +167,7 @@ pub(in crate::function_invoking) async fn wait(
     }
 }
 
-async fn hosted(leg: &mut Leg, work: BatchWork<'_>) -> Result<BatchEnd> {
-    let Some(steps) = &leg.steps else {
-        return Box::pin(work.enter(leg, None, Vec::new())).await;
-    };
-    let host = Arc::clone(&steps.host);
+async fn hosted(leg: &mut Leg, work: BatchWork<'_>, host: Arc<dyn IStepHost>) -> Result<BatchEnd> {
     let name = format!("round/{}/batch", leg.open_round());
     let key = Step::new(leg.run.id.clone(), name);
     let mut entered = None;

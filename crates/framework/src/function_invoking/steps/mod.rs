@@ -121,10 +121,17 @@ pub(super) fn journal_key(root: Option<&RunId>, run_id: RunId) -> JournalKey {
 /// # Errors
 /// Those of the step; those of the host.
 pub(super) async fn step<S: LegStep>(leg: &mut Leg, step: S) -> Result<S::Value> {
-    let Some(steps) = &leg.steps else {
-        return step.enter(leg).await;
-    };
-    let host = Arc::clone(&steps.host);
+    match &leg.steps {
+        None => step.enter(leg).await,
+        Some(steps) => {
+            let host = Arc::clone(&steps.host);
+            // Boxed: most runs keep no steps, and it would stand in the state of each.
+            Box::pin(hosted(leg, step, host)).await
+        }
+    }
+}
+
+async fn hosted<S: LegStep>(leg: &mut Leg, step: S, host: Arc<dyn IStepHost>) -> Result<S::Value> {
     let mut key = Step::new(leg.run.id.clone(), step.name(leg));
     if S::MAY_WAIT {
         key = key.waiting();

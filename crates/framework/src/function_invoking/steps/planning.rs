@@ -94,7 +94,7 @@ impl Planning<'_> {
             forbidden: self.forbidden,
             out_of_time: leg.is_out_of_time(options),
         };
-        let mut counters = leg.run.counters.clone();
+        let mut counters = std::mem::take(&mut leg.run.counters);
         // The runs around this one lend calls; what is not used goes back.
         let wanted = u32::try_from(calls.len()).unwrap_or(u32::MAX);
         counters.allow(leg.allowance().map(|allowance| allowance.take(wanted)));
