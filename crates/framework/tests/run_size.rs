@@ -8,7 +8,7 @@ use raf_core::{
     FinishReason, IChatClient, MessageRole, Result, ToolCall, UpdateStream, Usage,
 };
 use raf_framework::ChatClientBuilderExt;
-use raf_tools::schemars::{self, JsonSchema};
+use raf_tools::schemars::JsonSchema;
 use raf_tools::tool_fn;
 use serde::Deserialize;
 
