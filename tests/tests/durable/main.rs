@@ -20,7 +20,7 @@ use raf_tests::backend::Backend;
 
 type Test = fn(&Backend) -> LocalBoxFuture<'_, ()>;
 
-const TESTS: [(&str, Test); 19] = [
+const TESTS: [(&str, Test); 21] = [
     ("i8_two_open_runs_of_one_session_are_refused", |backend| {
         Box::pin(sessions::two_runs_of_one(backend, BusyPolicy::Refuse))
     }),
@@ -41,6 +41,12 @@ const TESTS: [(&str, Test); 19] = [
     }),
     ("i8_a_question_of_a_newer_run_stays_open", |backend| {
         Box::pin(sessions::a_question_of_a_newer_run(backend))
+    }),
+    ("i8_another_conversation_under_one_session", |backend| {
+        Box::pin(sessions::another_conversation(backend))
+    }),
+    ("e3_a_yes_given_again_to_a_dead_run_is_refused", |backend| {
+        Box::pin(sessions::a_yes_given_again_to_a_dead_run(backend))
     }),
     ("i7_a_session_s_run_dies_behind_each_update", |backend| {
         Box::pin(dropped::behind_each_update(backend))

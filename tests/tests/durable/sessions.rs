@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use raf_core::{
-    AnswerOutcome, BusyPolicy, ChatMessage, ErrorKind, ISession, MessageRole, RunId, Session,
+    AgentResponseUpdate, AnswerOutcome, BusyPolicy, ChatClientExt, ChatClientRunOptions,
+    ChatMessage, ErrorKind, ISession, MessageRole, RefusalReason, RunId, Session,
     ToolApprovalResponse, validate_history,
 };
 use raf_framework::{
     AgentRequest, AgentResumer, AgentRuntime, PassOptions, ResumedRun, RunProgress,
-    resume_open_runs,
+    RunStoreOptionsExt, resume_open_runs,
 };
 use raf_testing::{Behaviour, Latch, ScriptedTool};
 
@@ -189,6 +190,100 @@ pub(crate) async fn a_question_of_a_newer_run(backend: &Backend) {
         validate_history(&transcript).expect("a valid history");
         assert_eq!(transcript.last().expect("an answer").text(), ANSWER);
     }
+}
+
+/// A client that keeps no sessions, and names one: a run that died is closed by its own conversation that goes
+/// on, and is no business of another one under the same name.
+pub(crate) async fn another_conversation(backend: &Backend) {
+    let here = backend.open_both(Duration::ZERO, LEASE).await;
+    let pay = Arc::new(ScriptedTool::returning("pay", "paid"));
+    let client = work::client(1, &pay);
+    let first = RunId::from("first");
+    let question = ChatMessage::user("Pay.");
+    let options = work::options(&here.runs, &first).with_session_id("ada");
+    let dies = client.run(std::slice::from_ref(&question), options).await;
+    let mut dies = dies.expect("a stream");
+    dies.next()
+        .await
+        .expect("a beginning")
+        .expect("a beginning");
+    drop(dies);
+
+    let options = || {
+        let options = ChatClientRunOptions::new().with_session_id("ada");
+        options.with_run_store(Arc::clone(&here.runs))
+    };
+    let edited = ChatMessage::user("Pay less.");
+    let response = client.get_response(&[edited], options()).await;
+    let response = response.expect("an answer");
+    assert_ne!(response.run_id.as_ref(), Some(&first));
+    assert!(
+        response
+            .messages
+            .iter()
+            .all(|message| message.role() != MessageRole::User)
+    );
+    assert!(
+        !work::is_closed(&here.runs, &first).await,
+        "a worker goes on with it"
+    );
+
+    let goes_on = [question, ChatMessage::user("Well?")];
+    let response = client.get_response(&goes_on, options()).await;
+    let response = response.expect("an answer");
+    assert_ne!(response.run_id.as_ref(), Some(&first));
+    assert!(
+        work::is_closed(&here.runs, &first).await,
+        "it is superseded"
+    );
+    assert_eq!(pay.log().entries(), 2);
+}
+
+/// A yes that was used, given once more to a run that was interrupted since: it is refused, and the run goes
+/// on to its next question.
+pub(crate) async fn a_yes_given_again_to_a_dead_run(backend: &Backend) {
+    let here = backend.open_both(Duration::ZERO, LEASE).await;
+    let pay = Arc::new(ScriptedTool::returning("pay", "paid").gated());
+    let run_id = RunId::from("asks");
+    let ask = work::client(2, &pay);
+    let mut conversation = vec![ChatMessage::user("Pay.")];
+    let options = || work::options(&here.runs, &run_id).with_session_id("ada");
+    let paused = ask.get_response(&conversation, options()).await;
+    let paused = paused.expect("a pause");
+    let yes = ToolApprovalResponse::approve(paused.pending[0].request_id().expect("a request"));
+    conversation.extend(paused.messages);
+
+    let with_yes = || options().with_tool_approval_responses([yes.clone()]);
+    let mut dies = ask.run(&conversation, with_yes()).await.expect("a stream");
+    while let Some(update) = dies.next().await {
+        if matches!(
+            update.expect("an update"),
+            AgentResponseUpdate::MessageStart { .. }
+        ) {
+            break;
+        }
+    }
+    drop(dies);
+    assert_eq!(pay.log().entries(), 1);
+
+    let again = ask.run(&conversation, with_yes()).await.expect("a stream");
+    let updates: Vec<_> = again
+        .map(|update| update.expect("an update"))
+        .collect()
+        .await;
+    let is_refused = |update: &AgentResponseUpdate| {
+        matches!(update, AgentResponseUpdate::ToolApprovalRefused { reason, .. }
+            if *reason == RefusalReason::AlreadySettled)
+    };
+    assert_eq!(
+        updates.iter().filter(|update| is_refused(update)).count(),
+        1
+    );
+    assert_eq!(pay.log().entries(), 1);
+    let goes_on = raf_core::collect(futures::stream::iter(updates.into_iter().map(Ok))).await;
+    let goes_on = goes_on.expect("the run goes on");
+    assert_eq!(goes_on.run_id.as_ref(), Some(&run_id));
+    assert_eq!(goes_on.pending.len(), 1, "it asks for the second payment");
 }
 
 async fn transcript(stores: &Stores) -> Vec<ChatMessage> {

@@ -232,7 +232,11 @@ impl NestedRun {
         {
             return waits;
         }
-        if self.is_durable && is_unkept(&error) {
+        // The loop of the run itself tells of its leg: what fails before it is the agent's own failure.
+        let is_of_loop = error
+            .leg()
+            .is_some_and(|leg| leg.run_id.as_ref() == Some(&self.run_id));
+        if self.is_durable && is_of_loop && is_unkept(&error) {
             return ToolError::left_open(error);
         }
         let notice = Box::new(ErrorNotice::from(&error));

@@ -48,17 +48,18 @@ async fn driven(
     client: &FunctionInvokingChatClient,
     leg: &mut Leg,
 ) -> Result<(FinishReason, Option<PausedRun>)> {
+    let unbounded = Arc::clone(&leg.store);
     if leg.store.is_durable() {
         let grace = client.options().execution.grace;
         leg.store = Arc::new(StoppableStore::new(leg, grace));
     }
     leg.steps = Steps::of(&mut leg.options, &leg.store, &leg.claim)?.map(Box::new);
     let end = if leg.is_durable() {
-        let (store, claim) = (Arc::clone(&leg.store), leg.claim.clone());
+        let claim = leg.claim.clone();
         let held = leg.held.clone();
         // Boxed: it stands in the state of what waits for it twice, also of runs that are not durable.
         let work = Box::pin(legs_end(client, leg));
-        durable::while_held(store, claim, held, work).await
+        durable::while_held(unbounded, claim, held, work).await
     } else {
         legs_end(client, leg).await
     };

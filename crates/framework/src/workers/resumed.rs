@@ -16,7 +16,8 @@ pub struct ResumedRun {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunProgress {
-    /// It is at its end.
+    /// It is at its end. The response has what this leg added: nothing, where the session had the answer already
+    /// and its owner died before the run was closed.
     Finished(AgentResponse),
     /// It waits for the outside; [`AgentResponse::pending`] says for what.
     Waits(AgentResponse),

@@ -95,6 +95,11 @@ impl InFlight {
         used
     }
 
+    /// Whether a call started and has no outcome.
+    pub(in crate::function_invoking) fn has_started(&self, position: u32) -> bool {
+        self.started.contains(&position) && !self.not_entered.contains(&position)
+    }
+
     /// Says of each call that started and has no outcome what becomes of it: run with the same key if
     /// its tool is idempotent, its body was not entered or is a run of its own that goes on, else unknown.
     pub(in crate::function_invoking) fn settle_unknown(
@@ -105,7 +110,7 @@ impl InFlight {
     ) {
         for call in batch.calls().to_vec() {
             let position = call.occurrence.position;
-            if !self.started.contains(&position) || self.not_entered.contains(&position) {
+            if !self.has_started(position) {
                 continue;
             }
             let body = tools.get(call.tool_name()).and_then(|entry| entry.body());

@@ -4,6 +4,7 @@
 //! The record says where the run stands: counters, requests, the open batch. The journal holds what the
 //! record leaves out: messages, and starts and outcomes of a batch in flight.
 
+mod compare;
 mod heartbeat;
 mod in_flight;
 mod in_hand;
@@ -15,12 +16,13 @@ mod value;
 
 use raf_core::{Error, ErrorKind, IStepHost, Result, Step};
 
+pub(super) use self::compare::{Beyond, is_conversation_of};
 pub(super) use self::heartbeat::{Held, while_held};
 pub(super) use self::in_flight::{InFlight, report_again};
 pub(super) use self::in_hand::{InHand, forget, keep_in_hand, not_entered};
 pub(super) use self::nested::{Nested, nested_record};
 pub(super) use self::recorder::{OutcomeRecorder, lost, lost_question};
-pub(super) use self::recover::{Beyond, Recovered, is_named, named_record, recover};
+pub(super) use self::recover::{Recovered, is_named, named_record, recover};
 pub(super) use self::stoppable::{StoppableStore, told};
 use super::leg::Leg;
 use super::steps::value_now;

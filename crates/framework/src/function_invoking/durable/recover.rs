@@ -2,12 +2,12 @@
 //! again (contract I7).
 
 use raf_core::{
-    CallStatus, ChatMessage, DurableStepHost, Error, ErrorKind, JournalEntry, JournalKind,
-    MessageRole, MessageSource, Result, RunRecord,
+    CallStatus, DurableStepHost, Error, ErrorKind, JournalEntry, JournalKind, Result, RunRecord,
 };
 use raf_tools::NestedReport;
 use serde::de::DeserializeOwned;
 
+use super::compare::{Beyond, Compared, beyond, compare};
 use super::in_flight::{InFlight, settle_as_shown};
 use super::in_hand;
 use super::value::Outcome;
@@ -29,22 +29,6 @@ pub(in crate::function_invoking) struct Recovered {
     pub(in crate::function_invoking) used: Vec<NestedReport>,
     /// What the caller shows beyond an interrupted leg.
     pub(in crate::function_invoking) beyond: Beyond,
-}
-
-/// What a conversation has beyond the journal of an interrupted leg.
-#[derive(Debug, Default, PartialEq)]
-pub(in crate::function_invoking) enum Beyond {
-    /// No reply.
-    #[default]
-    Nothing,
-    /// A new message of the user, and no reply.
-    Message,
-    /// The last reply, and what stands behind it: the caller keeps a reply when its message ends, the
-    /// journal with the next write.
-    Reply(Vec<ChatMessage>),
-    /// A reply and a new message of the user: the conversation went on without the run. What is there from
-    /// the reply on, if it stands right behind what the journal has.
-    MovedOn(Vec<ChatMessage>),
 }
 
 /// Whether the options name the run.
@@ -135,9 +119,9 @@ pub(in crate::function_invoking) async fn recover(
             _ => {}
         }
     }
-    let (shown, new) = compare(&known, leg.input());
+    let Compared { shown, new, end } = compare(&known, leg.input());
     if record.working && shown == known.len() {
-        recovered.beyond = beyond(leg.input(), &new);
+        recovered.beyond = beyond(leg.input(), &new, end);
     }
     // A nested run can have come to wait without the run around it having heard of it.
     if was_empty || record.working || leg.root.is_some() {
@@ -219,49 +203,6 @@ async fn save_first(
     }
     in_flight.not_entered = not_entered.iter().map(|place| place.position).collect();
     Ok(())
-}
-
-/// How much of the journal's conversation the caller shows, and what the caller shows beyond it, with its
-/// place.
-fn compare(known: &[ChatMessage], input: &[ChatMessage]) -> (usize, Vec<(usize, ChatMessage)>) {
-    let mut shown = 0;
-    let mut new = Vec::new();
-    for (place, message) in input.iter().enumerate() {
-        let same = |other: &&ChatMessage| {
-            other.role() == message.role() && other.contents() == message.contents()
-        };
-        match known[shown..].iter().position(|other| same(&other)) {
-            Some(found) => shown += found + 1,
-            None => new.push((place, message.clone())),
-        }
-    }
-    (shown, new)
-}
-
-/// What these messages, of which those are not in the journal, have beyond it.
-fn beyond(input: &[ChatMessage], new: &[(usize, ChatMessage)]) -> Beyond {
-    let is_reply = |message: &ChatMessage| message.role() == MessageRole::Assistant;
-    // What came while the run was in flight is its own.
-    let of_run = [MessageSource::Inbox, MessageSource::Framework];
-    let is_of_user = |message: &ChatMessage| {
-        message.role() == MessageRole::User && !of_run.contains(&message.source())
-    };
-    let by_user = new.iter().any(|(_, message)| is_of_user(message));
-    let Some((last, _)) = new.iter().rfind(|(_, message)| is_reply(message)) else {
-        return if by_user {
-            Beyond::Message
-        } else {
-            Beyond::Nothing
-        };
-    };
-    if !by_user {
-        return Beyond::Reply(input[*last..].to_vec());
-    }
-    let first = new
-        .iter()
-        .find(|(_, message)| message.role() != MessageRole::Tool);
-    let first = first.filter(|(_, message)| is_reply(message));
-    Beyond::MovedOn(first.map_or_else(Vec::new, |(place, _)| input[*place..].to_vec()))
 }
 
 pub(super) fn read<T: DeserializeOwned>(entry: &JournalEntry) -> Result<T> {

@@ -7,11 +7,13 @@
 use std::collections::BTreeSet;
 
 use raf_core::{
-    CallRecord, CallStatus, ChatMessage, FinishReason, MessageStatus, Result, RunRecord, ToolCall,
-    ToolOutcome, ToolResult,
+    AgentResponseUpdate, CallRecord, CallStatus, ChatMessage, FinishReason, MessageStatus,
+    Occurrence, Result, RunRecord, SkipReason, ToolCall, ToolOutcome, ToolResult,
 };
+use raf_tools::SettledCall;
 
 use super::Beginning;
+use super::find::shown_calls;
 use crate::function_invoking::durable::{Beyond, Recovered};
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::options::FunctionInvokingOptions;
@@ -45,7 +47,11 @@ async fn is_own(leg: &Leg, recovered: &Recovered, record: &RunRecord) -> Result<
         return Ok(true);
     };
     let open = leg.store.list_open(Some(session)).await?;
-    Ok(open.iter().all(|other| other.run_id == record.run_id))
+    let is_rival = |other: &RunRecord| {
+        other.run_id != record.run_id
+            && (other.working || shown_calls(leg.input(), other).is_some())
+    };
+    Ok(!open.iter().any(is_rival))
 }
 
 /// Goes on behind it, in the round after the one that it took.
@@ -91,6 +97,31 @@ pub(super) async fn settle_left_behind(
         settle(leg, ahead).await;
     }
     Ok(())
+}
+
+/// Settles what was in flight when the owner of a run died that the conversation has left behind: what the
+/// journal has is told, what had started is unknown, the rest gave way.
+pub(super) async fn settle_in_flight(leg: &mut Leg, recovered: &Recovered, record: &RunRecord) {
+    for (occurrence, result) in std::mem::take(&mut leg.unshown) {
+        leg.emit(AgentResponseUpdate::ToolCalled { occurrence, result })
+            .await;
+    }
+    if !recovered.interrupted {
+        return;
+    }
+    for call in &record.calls {
+        if matches!(call.status, CallStatus::Settled { .. }) {
+            continue;
+        }
+        let outcome = if recovered.in_flight.has_started(call.position) {
+            ToolOutcome::Unknown
+        } else {
+            ToolOutcome::skipped(SkipReason::Superseded)
+        };
+        let occurrence = Occurrence::new(record.round, call.position);
+        leg.settle(SettledCall::new(occurrence, &call.call, outcome, None))
+            .await;
+    }
 }
 
 /// Gives the calls of the reply that have no result theirs: they were not started.

@@ -1,16 +1,17 @@
 //! Which run a leg goes on with: found by paused run, message, answer or session, held by the leg, and
-//! only if the conversation shows its calls.
+//! only if the conversation is its own: it shows the calls, or all that the journal has.
 
 use raf_core::{
     ChatMessage, Error, ErrorKind, MessageRole, Result, RunRecord, ToolApprovalResponse, ToolCall,
     ToolResult,
 };
 
+use crate::function_invoking::durable::is_conversation_of;
 use crate::function_invoking::leg::Leg;
 use crate::function_invoking::records;
 
-/// The open record that this leg belongs to, held by the leg. Of a session it is also a run that shows no
-/// calls, where its owner died: unless the caller has a name for the run that begins.
+/// The open record that this leg belongs to, held by the leg. Of a session it is also a run without open
+/// calls whose owner died, if this is its conversation: unless the caller has a name for the run that begins.
 pub(super) async fn open_record(
     leg: &mut Leg,
     answers: &[ToolApprovalResponse],
@@ -57,9 +58,12 @@ pub(super) async fn open_record(
             continue;
         }
         let is_shown = shown_calls(leg.input(), &record).is_some();
-        let is_of_dead = record.working && record.calls.is_empty();
-        if !is_shown && (is_named || !is_of_dead || record.session_id.is_none()) {
-            continue;
+        if !is_shown {
+            let is_of_dead = record.working && record.calls.is_empty();
+            let is_of_session = record.session_id.is_some() && !is_named;
+            if !is_of_dead || !is_of_session || !is_conversation_of(leg, &run_id).await? {
+                continue;
+            }
         }
         let claimed = match records::claim(leg, &run_id).await {
             // It is in flight, and its calls are not what this conversation is about.

@@ -83,6 +83,7 @@ pub(super) async fn begin(
         if is_left_behind {
             return left_behind(leg, record, &recovered, by_id, &answers, options).await;
         }
+        refuse(leg, &answers).await?;
         leg.run = records::restore(record)?;
         leg.first_request = leg.run.counters.rounds == 0;
         return Ok(Beginning::Continue);
@@ -210,6 +211,7 @@ async fn left_behind(
     for used in recovered.used.clone() {
         leg.count_nested(used);
     }
+    ahead::settle_in_flight(leg, recovered, &record).await;
     ahead::settle_left_behind(leg, recovered, &record).await?;
     close_left_behind(leg).await?;
     if !by_id || ends_with_user(leg) {
@@ -300,7 +302,7 @@ async fn refuse(
 
 /// Refuses a conversation that ends in calls of which there is no record (contract I3).
 fn reject_foreign_calls(leg: &Leg) -> Result<()> {
-    let messages = leg.input();
+    let messages = leg.transcript();
     let asking = messages
         .iter()
         .rposition(|message| message.tool_calls().next().is_some());
