@@ -56,7 +56,7 @@ pub fn arguments(fragments: u32) {
             index: Some(0),
             id: if number == 0 { "call_1" } else { "" },
             name: if number == 0 { "write" } else { "" },
-            arguments,
+            arguments: arguments.into(),
             extra: None,
         };
         assembler

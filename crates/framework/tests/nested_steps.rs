@@ -7,9 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use raf_core::{
-    AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, ErrorKind, FinishReason,
-    IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, ResponseFold, RetryStatus,
-    validate_history,
+    AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, Error, ErrorKind,
+    FinishReason, IChatClient, IRunStore, InMemoryRunStore, JournalKey, JournalKind, ResponseFold,
+    Result, RetryStatus, ToolErrorClass, ToolOutcome, UpdateStream, validate_history,
 };
 use raf_framework::{
     AgentTool, FunctionInvokingChatClient, FunctionInvokingOptions, RunStoreOptionsExt,
@@ -243,6 +243,34 @@ async fn i6_a_store_that_fails_within_a_nested_run_leaves_both_runs_open() {
         nested_writes, 5,
         "its beginning, start, outcome, batch and end"
     );
+}
+
+/// An agent that cannot begin, for a store of its own that is not that of the run.
+#[derive(Debug)]
+struct Unready;
+
+#[async_trait]
+impl IChatClient for Unready {
+    async fn run(&self, _: &[ChatMessage], _: ChatClientRunOptions) -> Result<UpdateStream> {
+        Err(Error::new(ErrorKind::Store, "the profile cannot be read"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c5_what_an_agent_itself_fails_with_is_its_call_s_result_whatever_its_kind() {
+    let bench = Bench::new();
+    let agent = AgentTool::new("clerk", "Books.", Arc::new(Unready));
+    let tools = ToolRegistry::builder().with_tool(agent).build().unwrap();
+    let outer = model("clerk", r#"{"task": "book it"}"#, 100);
+    let client = FunctionInvokingChatClient::new(Arc::new(outer), tools);
+    let input = [ChatMessage::user("book it")];
+    let options = Bench::options(&bench.store);
+    let done = client.get_response(&input, options).await.unwrap();
+    assert_eq!(done.finish_reason, FinishReason::Stop);
+    let mut results = done.messages.iter().flat_map(ChatMessage::tool_results);
+    let failed = ToolOutcome::Error(ToolErrorClass::Failed);
+    assert_eq!(results.next().unwrap().outcome(), failed);
+    assert!(bench.store.load(&"r".into()).await.unwrap().unwrap().closed);
 }
 
 #[tokio::test(start_paused = true)]
