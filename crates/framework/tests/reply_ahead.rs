@@ -207,3 +207,22 @@ async fn i7_what_was_in_flight_is_told_of_where_the_conversation_went_on_without
     assert_eq!(settled(&done.messages), expected);
     assert_eq!(bench.pay.log().entries(), 1);
 }
+
+#[tokio::test]
+async fn i7_a_result_that_the_journal_has_is_told_where_the_conversation_lacks_it() {
+    let mut options = FunctionInvokingOptions::new();
+    options.execution.max_concurrency = 1;
+    let bench = Bench::new(ScriptedTool::returning("pay", "paid"), options);
+    let is_told = |update: &_| matches!(update, AgentResponseUpdate::ToolCalled { .. });
+    let mut conversation = bench.dies_behind(is_told).await;
+    conversation.pop();
+    conversation.push(ChatMessage::assistant("I have begun."));
+    conversation.push(ChatMessage::user("Well?"));
+    let done = bench.client.get_response(&conversation, bench.options());
+    let done = done.await.unwrap();
+    assert_eq!(done.text(), "Done.");
+    let superseded = ToolOutcome::skipped(SkipReason::Superseded);
+    let expected = [(at(0, 0), ToolOutcome::Ok), (at(0, 1), superseded)];
+    assert_eq!(settled(&done.messages), expected);
+    assert_eq!(bench.pay.log().entries(), 1);
+}
