@@ -1,56 +1,23 @@
 //! Batches in flight when their process dies: what was kept of them by then, and what is entered again.
 #![allow(clippy::unwrap_used, reason = "what is set up here is right")]
 
+mod durable_run;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use raf_core::{
     AgentResponseUpdate, AnswerOutcome, ChatClientExt, ChatClientRunOptions, ChatMessage,
-    FinishReason, IChatClient, IRunStore, InMemoryRunStore, JournalEntry, JournalKey, JournalKind,
-    RefusalReason, ToolApprovalResponse, ToolOutcome, WaitsFor,
+    FinishReason, IChatClient, JournalEntry, JournalKind, RefusalReason, ToolApprovalResponse,
+    ToolOutcome, WaitsFor,
 };
-use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions, RunStoreOptionsExt};
+use raf_framework::{FunctionInvokingChatClient, FunctionInvokingOptions};
 use raf_testing::{Behaviour, Reply, ScriptedChatClient, ScriptedTool};
-use raf_tools::{ToolLimits, ToolRegistry};
+use raf_tools::ToolLimits;
 use serde_json::json;
 
-fn durable_store() -> Arc<dyn IRunStore> {
-    Arc::new(InMemoryRunStore::new().with_durable(true))
-}
-
-fn run_in(store: &Arc<dyn IRunStore>) -> ChatClientRunOptions {
-    ChatClientRunOptions::new()
-        .with_run_store(Arc::clone(store))
-        .with_run_id("r".into())
-}
-
-fn client(
-    model: &ScriptedChatClient,
-    tools: &[&Arc<ScriptedTool>],
-    options: FunctionInvokingOptions,
-) -> FunctionInvokingChatClient {
-    let registry = tools
-        .iter()
-        .fold(ToolRegistry::builder(), |registry, tool| {
-            registry.with_shared_tool(Arc::clone(*tool) as _)
-        });
-    let registry = registry.build().unwrap();
-    FunctionInvokingChatClient::with_options(Arc::new(model.clone()), registry, options)
-}
-
-fn outcomes_of(call_id: &str, messages: &[ChatMessage]) -> Vec<ToolOutcome> {
-    let results = messages.iter().flat_map(ChatMessage::tool_results);
-    let of_call = results.filter(|result| result.call_id() == call_id);
-    of_call.map(raf_core::ToolResult::outcome).collect()
-}
-
-async fn journal(store: &Arc<dyn IRunStore>) -> Vec<JournalEntry> {
-    store
-        .journal(&JournalKey::root("r".into()), 0)
-        .await
-        .unwrap()
-}
+use crate::durable_run::{client, durable_store, journal, outcomes_of, run_in};
 
 /// Polls a run until an update of this kind, then drops it: its process dies there.
 async fn dies_at(

@@ -79,6 +79,20 @@ impl Bench {
         conversation
     }
 
+    /// Another process, for a user whose conversation went on without the run: how its calls were settled.
+    async fn goes_on_without_it(
+        &self,
+        mut conversation: Vec<ChatMessage>,
+    ) -> Vec<(Occurrence, ToolOutcome)> {
+        conversation.push(ChatMessage::assistant("I have begun."));
+        conversation.push(ChatMessage::user("Well?"));
+        let done = self.client.get_response(&conversation, self.options());
+        let done = done.await.unwrap();
+        assert_eq!(done.text(), "Done.");
+        assert_eq!(self.pay.log().entries(), 1);
+        settled(&done.messages)
+    }
+
     async fn dies_behind_its_reply(&self) -> Vec<ChatMessage> {
         let is_end = |update: &_| matches!(update, AgentResponseUpdate::MessageEnd { .. });
         let conversation = self.dies_behind(is_end).await;
@@ -196,16 +210,10 @@ async fn i7_what_was_in_flight_is_told_of_where_the_conversation_went_on_without
     options.execution.max_concurrency = 1;
     let bench = Bench::new(pay, options);
     let is_start = |update: &_| matches!(update, AgentResponseUpdate::ToolStarted { .. });
-    let mut conversation = bench.dies_behind(is_start).await;
-    conversation.push(ChatMessage::assistant("I have begun."));
-    conversation.push(ChatMessage::user("Well?"));
-    let done = bench.client.get_response(&conversation, bench.options());
-    let done = done.await.unwrap();
-    assert_eq!(done.text(), "Done.");
+    let conversation = bench.dies_behind(is_start).await;
     let superseded = ToolOutcome::skipped(SkipReason::Superseded);
     let expected = [(at(0, 0), ToolOutcome::Unknown), (at(0, 1), superseded)];
-    assert_eq!(settled(&done.messages), expected);
-    assert_eq!(bench.pay.log().entries(), 1);
+    assert_eq!(bench.goes_on_without_it(conversation).await, expected);
 }
 
 #[tokio::test]
@@ -216,13 +224,7 @@ async fn i7_a_result_that_the_journal_has_is_told_where_the_conversation_lacks_i
     let is_told = |update: &_| matches!(update, AgentResponseUpdate::ToolCalled { .. });
     let mut conversation = bench.dies_behind(is_told).await;
     conversation.pop();
-    conversation.push(ChatMessage::assistant("I have begun."));
-    conversation.push(ChatMessage::user("Well?"));
-    let done = bench.client.get_response(&conversation, bench.options());
-    let done = done.await.unwrap();
-    assert_eq!(done.text(), "Done.");
     let superseded = ToolOutcome::skipped(SkipReason::Superseded);
     let expected = [(at(0, 0), ToolOutcome::Ok), (at(0, 1), superseded)];
-    assert_eq!(settled(&done.messages), expected);
-    assert_eq!(bench.pay.log().entries(), 1);
+    assert_eq!(bench.goes_on_without_it(conversation).await, expected);
 }

@@ -2,6 +2,8 @@
 //! nothing is written behind a write that failed.
 #![allow(clippy::unwrap_used, reason = "what is set up here is right")]
 
+mod durable_run;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,58 +13,20 @@ use futures::{FutureExt, StreamExt};
 use raf_core::{
     AgentResponseUpdate, ChatClientExt, ChatClientRunOptions, ChatMessage, ClaimOutcome,
     DurableStepHost, Error, ErrorKind, FinishReason, IChatClient, IRunStore, IStepHost,
-    InMemoryRunStore, JournalEntry, JournalKey, JournalKind, RetryStatus, RunClaim, RunId,
-    RunRecord, Step, ToolOutcome, WriteOutcome,
+    JournalEntry, JournalKey, JournalKind, RetryStatus, RunClaim, RunId, RunRecord, Step,
+    ToolOutcome, WriteOutcome,
 };
-use raf_framework::{
-    FunctionInvokingChatClient, FunctionInvokingOptions, HookBatch, HookDecision, IRunHook,
-    RunStoreOptionsExt,
-};
+use raf_framework::{FunctionInvokingOptions, HookBatch, HookDecision, IRunHook};
 use raf_testing::{
     Behaviour, FaultyRunStore, ReplayHost, Reply, ScriptedChatClient, ScriptedTool, WriteFault,
 };
-use raf_tools::{ExecutionMode, ExecutionOptions, ToolRegistry};
+use raf_tools::{ExecutionMode, ExecutionOptions};
 use serde_json::{Value, json};
 
-fn durable_store() -> Arc<dyn IRunStore> {
-    Arc::new(InMemoryRunStore::new().with_durable(true))
-}
-
-fn run_in(store: &Arc<dyn IRunStore>) -> ChatClientRunOptions {
-    ChatClientRunOptions::new()
-        .with_run_store(Arc::clone(store))
-        .with_run_id("r".into())
-}
-
-fn client(
-    model: &ScriptedChatClient,
-    tools: &[&Arc<ScriptedTool>],
-    options: FunctionInvokingOptions,
-) -> FunctionInvokingChatClient {
-    let registry = tools
-        .iter()
-        .fold(ToolRegistry::builder(), |registry, tool| {
-            registry.with_shared_tool(Arc::clone(*tool) as _)
-        });
-    let registry = registry.build().unwrap();
-    FunctionInvokingChatClient::with_options(Arc::new(model.clone()), registry, options)
-}
+use crate::durable_run::{client, durable_store, journal, outcomes_of, run_in};
 
 fn hosted(host: &ReplayHost) -> ChatClientRunOptions {
     ChatClientRunOptions::new().with_step_host(Arc::new(host.clone()))
-}
-
-fn outcomes_of(call_id: &str, messages: &[ChatMessage]) -> Vec<ToolOutcome> {
-    let results = messages.iter().flat_map(ChatMessage::tool_results);
-    let of_call = results.filter(|result| result.call_id() == call_id);
-    of_call.map(raf_core::ToolResult::outcome).collect()
-}
-
-async fn journal(store: &Arc<dyn IRunStore>) -> Vec<JournalEntry> {
-    store
-        .journal(&JournalKey::root("r".into()), 0)
-        .await
-        .unwrap()
 }
 
 /// Puts an entry at the end of the run's journal, as another process would.
